@@ -1,0 +1,1 @@
+"""openima: open-world semi-supervised node classification."""
