@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from openima.errors import InputError
@@ -128,6 +129,21 @@ class Task:
     def unlabelled(self) -> Nodes:
         """The nodes that are not for training: validation and test, the paper's set U."""
         return np.concatenate([self.val, self.test])
+
+    def class_counts(self) -> pd.DataFrame:
+        """Count each class's nodes per part; without truth, all test nodes are of unknown class."""
+        labels = self.labels if self.truth is None else self.truth
+        names = self.class_names + self.novel_names
+        rows: dict[str, list[str] | NDArray[np.int64]] = {
+            "class": [*names, "unknown"],
+            "status": ["seen"] * self.n_seen + ["novel"] * len(self.novel_names) + [""],
+        }
+        parts = {"nodes": np.arange(len(labels))}
+        parts |= {"train": self.train, "val": self.val, "test": self.test}
+        for part, nodes in parts.items():  # -1, the unknown, is counted last
+            rows[part] = np.bincount(labels[nodes] % (len(names) + 1), minlength=len(names) + 1)
+        table = pd.DataFrame(rows)
+        return table if table["nodes"].iloc[-1] else table.iloc[:-1]
 
     def __repr__(self) -> str:
         novel = "?" if self.n_novel is None else self.n_novel
