@@ -63,14 +63,7 @@ class Graph:
         """
         features = _checked_features(features, name)
         n_nodes = features.shape[0]
-        source, target = _node_index(sources, n_nodes, name), _node_index(targets, n_nodes, name)
-        if len(source) != len(target):
-            raise InputError(
-                "an edge needs a source and a target",
-                where=name,
-                expected="as many sources as targets",
-                got=f"{len(source):,} sources and {len(target):,} targets",
-            )
+        source, target = checked_edges(sources, targets, n_nodes, name)
         weight = None if weights is None else _checked_weights(weights, len(source), name)
         adjacency = _incoming_csr(source, target, weight, n_nodes)
         if not directed:
@@ -161,6 +154,21 @@ def _incoming_csr(
     """Sort edges by target in linear time; parallel edges are merged, their weights added."""
     values = np.ones(len(source), dtype=np.bool_) if weight is None else weight
     return sp.coo_array((values, (target, source)), shape=(n_nodes, n_nodes)).tocsr()
+
+
+def checked_edges(
+    sources: ArrayLike, targets: ArrayLike, n_nodes: int, name: str
+) -> tuple[IndexArray, IndexArray]:
+    """Refuse edges that are not pairs of node numbers from 0 to `n_nodes - 1`."""
+    source, target = _node_index(sources, n_nodes, name), _node_index(targets, n_nodes, name)
+    if len(source) != len(target):
+        raise InputError(
+            "an edge needs a source and a target",
+            where=name,
+            expected="as many sources as targets",
+            got=f"{len(source):,} sources and {len(target):,} targets",
+        )
+    return source, target
 
 
 def _node_index(nodes: ArrayLike, n_nodes: int, name: str) -> IndexArray:
