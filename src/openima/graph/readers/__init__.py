@@ -1,0 +1,1 @@
+"""Reading graphs: one file for each format."""
