@@ -1,0 +1,128 @@
+"""The graph-attention encoder: two layers, several heads, unit-length embeddings."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from openima.graph.blocks import Block, Reach
+from openima.nn.attention import attend
+from openima.nn.rows import DenseRows, Rows
+
+EDGE_COST = 4.0
+"""What a multiply-add along an edge costs, in multiply-adds of a dense product (measured)."""
+
+
+class Embedding(NamedTuple):
+    """What the encoder says of some nodes: raw `g` and unit-length `z`, each (n, d)."""
+
+    g: Tensor
+    z: Tensor
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """The shape of the encoder; the defaults are the paper's."""
+
+    hidden: int = 128
+    heads: int = 8
+    feature_dropout: float = 0.5
+    attention_dropout: float = 0.5
+    negative_slope: float = 0.2
+
+
+class GATLayer(nn.Module):
+    """One layer of additive attention: dropout, linear map, attention, weighted sum, bias, ELU.
+
+    With W the map of a head and a, b its two attention vectors, the score of an edge s -> t is
+    LeakyReLU(a . W x_s + b . W x_t). The scores are taken as x . (W a), so they need no product
+    of their own size, and W can be applied before or after the sum, whichever is cheaper.
+    """
+
+    def __init__(self, n_inputs: int, config: EncoderConfig, generator: torch.Generator) -> None:
+        """Draw the weights (Xavier normal, gain sqrt 2) from `generator`."""
+        super().__init__()
+        self.config = config
+        heads, width = config.heads, config.hidden
+        gain = math.sqrt(2.0)
+        spread = gain * math.sqrt(2.0 / (n_inputs + heads * width))
+        attention_spread = gain * math.sqrt(2.0 / (heads * width + width))
+        weight = torch.randn(heads, n_inputs, width, generator=generator) * spread
+        attention = torch.randn(2, heads, width, generator=generator) * attention_spread
+        self.weight = nn.Parameter(weight)
+        self.attention = nn.Parameter(attention)  # [0]: of the source, [1]: of the target
+        self.bias = nn.Parameter(torch.zeros(heads, 1, width))
+
+    def forward(self, x: Rows, block: Block, generator: torch.Generator | None) -> Tensor:
+        """Return (H, n_targets, D) from the features of the block's sources.
+
+        A generator switches dropout on.
+        """
+        config = self.config
+        x = x.dropout(config.feature_dropout, generator)
+        source_scores, target_scores = self._scores(x, block)
+        pieces = x.shared_pieces()
+        first = pieces is not None and self._sum_first_is_cheaper(block)
+        values = pieces if first and pieces is not None else x.project(self.weight)
+        sums = attend(
+            values,
+            source_scores,
+            target_scores,
+            block,
+            shared=first,
+            slope=config.negative_slope,
+            p=config.attention_dropout,
+            generator=generator,
+        )
+        if first:  # (H, C, n, W) x (H, C, W, D), summed over the pieces
+            heads, n_pieces, n, width = sums.shape
+            rows = sums.transpose(1, 2).reshape(heads, n, n_pieces * width)
+            sums = torch.bmm(rows, self.weight)
+        return F.elu(sums + self.bias)
+
+    def _scores(self, x: Rows, block: Block) -> tuple[Tensor, Tensor]:
+        """Return the part of the edge scores that each source and each target gives, (n, H)."""
+        folded = torch.einsum("hfd,khd->fkh", self.weight, self.attention)  # (F, 2, H)
+        scores = x.project(folded.flatten(1)[None])[0]
+        heads = self.config.heads
+        return scores[:, :heads], scores[:, heads:].index_select(0, block.self_rows)
+
+    def _sum_first_is_cheaper(self, block: Block) -> bool:
+        """Count multiply-adds: map every source, or sum inputs and map every target."""
+        _, n_inputs, width = self.weight.shape
+        map_first = block.n_sources * n_inputs * width + EDGE_COST * block.n_edges * width
+        sum_first = block.n_targets * n_inputs * width + EDGE_COST * block.n_edges * n_inputs
+        return sum_first < map_first
+
+
+class GATEncoder(nn.Module):
+    """Two graph-attention layers: heads joined after the first, averaged after the second."""
+
+    def __init__(self, n_features: int, config: EncoderConfig, generator: torch.Generator) -> None:
+        """Draw both layers' weights from `generator`."""
+        super().__init__()
+        self.config = config
+        joined = config.heads * config.hidden
+        self.layers = nn.ModuleList(
+            GATLayer(n_inputs, config, generator) for n_inputs in (n_features, joined)
+        )
+
+    @property
+    def dim(self) -> int:
+        """The width of the embeddings."""
+        return self.config.hidden
+
+    def forward(self, x: Rows, reach: Reach, generator: torch.Generator | None = None) -> Embedding:
+        """Embed the targets of `reach`; `x` are the features of its inputs.
+
+        A generator switches dropout on: each call with it is a fresh view of the nodes.
+        """
+        first, second = self.layers
+        hidden = first(x, reach.blocks[0], generator)
+        g = second(DenseRows(hidden), reach.blocks[1], generator).mean(0)
+        return Embedding(g, F.normalize(g, dim=1))

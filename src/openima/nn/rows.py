@@ -1,0 +1,121 @@
+"""Rows of node features, dense or sparse, behind the few things that a layer does with them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from openima.graph.graph import Features, Graph
+from openima.nn.dropout import dropout, keep_mask
+from openima.nn.sparse import sparse_matmul
+
+DENSE_FROM = 0.1
+"""Features with at least this share of non-zeros are multiplied densely, which is then faster."""
+
+
+class Rows(ABC):
+    """A matrix (n, F) of inputs to a layer."""
+
+    @abstractmethod
+    def dropout(self, p: float, generator: torch.Generator | None) -> Rows:
+        """Drop values with probability p; without a generator nothing is dropped."""
+
+    @abstractmethod
+    def project(self, weight: Tensor) -> Tensor:
+        """Multiply by each of the matrices `weight` (H, F, D); returns (H, n, D)."""
+
+    @abstractmethod
+    def shared_pieces(self) -> Tensor | None:
+        """Return the rows as (C, n, W) with C * W = F, or None if they are not dense."""
+
+    @property
+    @abstractmethod
+    def n_stored(self) -> int:
+        """How many values are stored, zeros of a dense matrix included."""
+
+
+@dataclass(frozen=True)
+class DenseRows(Rows):
+    """Dense rows in C pieces of W columns each: `pieces` is (C, n, W)."""
+
+    pieces: Tensor
+
+    def dropout(self, p: float, generator: torch.Generator | None) -> Rows:
+        """Drop each value on its own."""
+        return DenseRows(dropout(self.pieces, p, generator))
+
+    def project(self, weight: Tensor) -> Tensor:
+        """Multiply by (H, F, D) as one product a head."""
+        n_pieces, n, _ = self.pieces.shape
+        rows = self.pieces[0] if n_pieces == 1 else self.pieces.transpose(0, 1).reshape(n, -1)
+        return torch.matmul(rows, weight)
+
+    def shared_pieces(self) -> Tensor:
+        """Return the pieces as they are."""
+        return self.pieces
+
+    @property
+    def n_stored(self) -> int:
+        """How many values there are."""
+        return self.pieces.numel()
+
+
+@dataclass(frozen=True)
+class SparseRows(Rows):
+    """CSR rows; only stored values are touched."""
+
+    indptr: Tensor
+    columns: Tensor
+    values: Tensor
+
+    def dropout(self, p: float, generator: torch.Generator | None) -> Rows:
+        """Drop stored values (dropping a zero changes nothing) and close the gaps."""
+        if generator is None or p == 0.0:
+            return self
+        mask = keep_mask(self.values.shape, p, generator)
+        kept = torch.zeros(len(mask) + 1, dtype=torch.int32, device=mask.device)
+        torch.cumsum(mask, 0, dtype=torch.int32, out=kept[1:])
+        values = self.values[mask].mul_(1.0 / (1.0 - p))
+        return SparseRows(kept.index_select(0, self.indptr), self.columns[mask], values)
+
+    def project(self, weight: Tensor) -> Tensor:
+        """Multiply by (H, F, D) at a cost in proportion to the stored values."""
+        return sparse_matmul(self.indptr, self.columns, self.values, weight)
+
+    def shared_pieces(self) -> None:
+        """Sparse rows are always projected first."""
+        return
+
+    @property
+    def n_stored(self) -> int:
+        """How many values are stored."""
+        return len(self.values)
+
+
+class FeatureStore:
+    """Hands out the rows of chosen nodes, dense or sparse by the density of the features."""
+
+    def __init__(self, graph: Graph, device: torch.device) -> None:
+        """Keep one float32 copy at most; dense features on the CPU are used as they lie."""
+        self.device = device
+        self.is_dense = graph.density >= DENSE_FROM
+        features = graph.features
+        if self.is_dense:
+            dense = features if isinstance(features, np.ndarray) else features.toarray()
+            self._matrix: Features = dense.astype(np.float32, copy=False)
+        else:
+            self._matrix = sp.csr_array(features).astype(np.float32, copy=False)
+
+    def rows(self, nodes: NDArray[np.int64]) -> Rows:
+        """Return the features of `nodes`, in their order."""
+        part = self._matrix[nodes]
+        if isinstance(part, np.ndarray):
+            return DenseRows(torch.from_numpy(part).to(self.device)[None])
+        parts = (part.indptr.astype(np.int32), part.indices.astype(np.int32), part.data)
+        return SparseRows(*(torch.from_numpy(p).to(self.device) for p in parts))
