@@ -1,0 +1,76 @@
+"""Long CSV files: the line of a fault is right to the last row, in bounded memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from openima.errors import InputError
+from openima.graph.readers.tables import read_tables
+
+
+def short_nodes(folder: Path) -> Path:
+    path = folder / "nodes.csv"
+    path.write_text("id,x\n" + "".join(f"{i},1\n" for i in range(97)))
+    return path
+
+
+def long_edges(n_rows: int, bad_line: int, bad: str) -> Iterator[str]:
+    """Yield the lines of a long table; one in the middle is blank, one holds the fault."""
+    yield "source,target,weight\n"
+    for number in range(2, n_rows + 2):
+        if number == n_rows // 2:
+            yield "\n"
+        yield bad if number + 1 == bad_line else f"{number % 97},{number % 89},1.5\n"
+
+
+LONG_FAULTS = {
+    "text": ("3,4,much\n", "'weight' holds text"),
+    "ragged": ("3,4\n", "Got 2"),
+    "astray": ("3,400,1\n", "the target '400'"),
+    "weight": ("3,4,0\n", "not a positive number"),
+}
+
+
+@pytest.mark.parametrize(("bad", "says"), LONG_FAULTS.values(), ids=LONG_FAULTS.keys())
+def test_the_line_of_a_fault_near_the_end_of_a_long_file(
+    bad: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openima.graph.readers.table_csv._BLOCK", 1 << 17)  # many blocks
+    nodes = short_nodes(tmp_path)
+    edges = tmp_path / "edges.csv"
+    edges.write_text("".join(long_edges(200_000, 199_987, bad)))
+    assert edges.read_text().split("\n")[199_987 - 1] + "\n" == bad
+    with pytest.raises(InputError) as error:
+        read_tables(nodes, edges)
+    assert f"{edges}, line 199987: " in str(error.value)
+    assert says in str(error.value)
+
+
+PROBE = """
+import resource, sys
+from pathlib import Path
+from openima.errors import InputError
+from openima.graph.readers.tables import read_tables
+try:
+    read_tables(Path(sys.argv[1]), Path(sys.argv[2]))
+except InputError as error:
+    print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.slow
+def test_one_bad_row_in_ten_million(tmp_path: Path) -> None:
+    nodes = short_nodes(tmp_path)
+    edges = tmp_path / "edges.csv"
+    with edges.open("w") as file:
+        file.writelines(long_edges(10_000_000, 9_999_987, "3,4,much\n"))
+    probe = [sys.executable, "-c", PROBE, str(nodes), str(edges)]
+    said = subprocess.run(probe, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert "edges.csv, line 9999987: column 'weight' holds text" in said[0]
+    assert int(said[1]) < 2048  # MB
