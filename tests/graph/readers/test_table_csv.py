@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from openima.errors import InputError
 from openima.graph.readers.tables import read_tables
@@ -49,6 +51,37 @@ def test_the_line_of_a_fault_near_the_end_of_a_long_file(
         read_tables(nodes, edges)
     assert f"{edges}, line 199987: " in str(error.value)
     assert says in str(error.value)
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    at=st.integers(0, 60),
+    cut=st.integers(0, 8),
+    put=st.one_of(st.binary(max_size=6), st.text(',;\t"\n\r -17aé', max_size=6).map(str.encode)),
+    part=st.sampled_from(["nodes", "edges"]),
+)
+def test_damaged_bytes_give_a_graph_or_one_clear_line(
+    at: int, cut: int, put: bytes, part: str, tmp_path: Path
+) -> None:
+    whole = {
+        "nodes": b"id,label,x,z\n1,p,0.5,1\n2,q,1.5,0\n3,,-2,1\n",
+        "edges": b"source,target,weight\n1,2,1\n2,3,0.5\n3,1,2\n",
+    }
+    whole[part] = whole[part][:at] + put + whole[part][at + cut :]
+    for name, content in whole.items():
+        (tmp_path / f"{name}.csv").write_bytes(content)
+    problem = None
+    try:
+        graph = read_tables(tmp_path / "nodes.csv", tmp_path / "edges.csv").graph
+    except InputError as error:
+        problem = error
+    if problem is None:
+        assert graph.n_edges > 0
+    else:
+        assert "\n" not in str(problem)
+        assert problem.__context__ is None or problem.__suppress_context__
 
 
 PROBE = """

@@ -38,6 +38,9 @@ CASES = {
         (line("nodes", 1), "delimiter", "comma, tab, semicolon", "'id|label|x'", "with commas"),
         nodes="id|label|x\na|red|1\n",
     ),
+    "columns of a fixed width": Case(
+        (line("edges", 1), "delimiter", "'source target'"), edges="source target\na      b\n"
+    ),
     "edges with one column": Case(
         ("edges.csv", "no target column", "source"), edges="source\na\nb\n"
     ),
@@ -108,6 +111,11 @@ CASES = {
         (line("nodes", 3), "'x' holds text", "'high'", "drop the column", "text='x'"),
         nodes="id,x\na,1\nb,high\n",
     ),
+    "fault below a text of two lines": Case(
+        (line("nodes", 5), "feature 'x'", "a blank"),
+        nodes='id,title,x\na,"two\nlines",1\n\nb,two,\n',
+        options={"text": "title"},
+    ),
     "underscored number": Case((line("nodes", 2), "'1_000'"), nodes="id,x\na,1_000\nb,2\n"),
     "text column that is not named": Case(
         (line("nodes", 2), "'title' holds text", "text='title'"),
@@ -115,6 +123,19 @@ CASES = {
     ),
     "number in a column of true and false": Case(
         (line("nodes", 3), "'x' holds text", "'2'"), nodes="id,x\na,true\nb,2\n"
+    ),
+    "true in a case of its own": Case(
+        (line("nodes", 3), "'x' holds text", "'TruE'"), nodes="id,x\na,TRUE\nb,TruE\n"
+    ),
+    "padded true": Case(
+        (line("nodes", 3), "'x' holds text", "' True'"), nodes="id,x\na,False\nb, True\n"
+    ),
+    "blank of spaces": Case((line("nodes", 3), "'x' holds text", "' '"), nodes="id,x\na,1\nb,  \n"),
+    "digits of another script": Case(
+        (line("nodes", 2), "'x' holds text", "'٣'"), nodes="id,x\na,٣\nb,2\n"
+    ),
+    "control character in a number": Case(
+        (line("nodes", 3), "'x' holds text", r"'\x1f2'"), nodes="id,x\na,1\nb,\x1f2\n"
     ),
     "text in a weight": Case(
         (line("edges", 3), "'weight' holds text", "'heavy'", "drop the row"),

@@ -37,6 +37,7 @@ def test_a_parquet_file_cut_short_or_overwritten(tmp_path: Path) -> None:
     for name, content in {
         "half": whole[: len(whole) // 2],
         "text": b"id,x\na,1\n",
+        "letters": whole.replace(b"a\x01\x00\x00\x00b", b"\xff\x01\x00\x00\x00b"),
         "pages": whole[:4] + b"\xff" * 60 + whole[64:],
     }.items():
         nodes = tmp_path / f"{name}.parquet"

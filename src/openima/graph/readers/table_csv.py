@@ -24,8 +24,10 @@ from openima.graph.readers.table_base import (
 )
 
 _DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon"}
+_STRANGE = "|: ^~"  # in the only name and in the only field they are likely delimiters
 _BLOCK = 1 << 25  # bytes that are parsed in one go; a single row must fit
-_TRUE_FALSE = frozenset({"true", "false", "0", "1"})
+_TRUE_FALSE = frozenset({"true", "True", "TRUE", "false", "False", "FALSE"})  # as Arrow reads them
+_PADDING = " \t"  # that Arrow allows around a number
 
 Record = tuple[int, list[str]]  # the line it starts on, and its fields
 
@@ -51,7 +53,7 @@ class CsvTable:
             refuse_empty(path, header=False)
         line, names = head[0]
         columns = tuple(name.strip() for name in names)
-        if len(columns) == 1 and not columns[0].isidentifier():
+        if len(columns) == 1 and any(all(m in row[0] for _, row in head) for m in _STRANGE):
             raise InputError(
                 "the delimiter cannot be made out: the header looks like a single column",
                 where=f"{path}, line {line}",
@@ -63,7 +65,7 @@ class CsvTable:
         if len(head) == 1:
             refuse_empty(path, header=True)
         first = zip(columns, head[1][1], strict=False)  # a ragged row is reported later
-        booleans = frozenset(c for c, value in first if value.strip().lower() in ("true", "false"))
+        booleans = frozenset(c for c, value in first if value in _TRUE_FALSE)
         return cls(path, part, columns, delimiter, line, booleans)
 
     def batches(self, text: Sequence[str], numbers: Sequence[str]) -> Iterator[Any]:
@@ -108,7 +110,7 @@ class CsvTable:
                     remedy="complete the row, or quote a field that holds the delimiter",
                 )
             for place, column in places if row >= good else ():
-                if not _is_number(record[place].strip(), column in self.booleans):
+                if not _is_number(record[place], column in self.booleans):
                     refuse_text(self.part, where, column, record[place])
 
     def locate(self, row: int, column: str) -> Cell:
@@ -126,16 +128,19 @@ def _fit(head: list[Record]) -> tuple[bool, int]:
     return len(lengths) > 0 and lengths[0] == lengths[-1] > 1, max(lengths[:1], default=0)
 
 
-def _is_number(value: str, boolean: bool) -> bool:
-    if value in BLANKS:
+def _is_number(field: str, boolean: bool) -> bool:
+    """Tell whether Arrow reads the field as a number, or as true or false, or as nothing."""
+    if field in BLANKS:
         return True
     if boolean:
-        return value.lower() in _TRUE_FALSE
+        return field in _TRUE_FALSE or field in ("0", "1")
+    value = field.strip(_PADDING)
     try:
         float(value)
     except ValueError:
         return False
-    return "_" not in value  # Python reads 1_000, Arrow does not
+    # Python is more lenient: it reads 1_000, the digits of other scripts, and drops other blanks.
+    return "_" not in value and value.isascii() and value == value.strip()
 
 
 def _numbers_as_floats(batch: Any) -> Any:

@@ -13,6 +13,8 @@ from openima.graph.readers.table_base import Cell, Part, check_columns, refuse_e
 
 _CELLS = 1 << 24  # how many are decoded in one go
 
+_PROBLEMS = (pa.ArrowException, OSError, ValueError)  # the last: names that are not UTF-8
+
 
 @dataclass(frozen=True)
 class ParquetTable:
@@ -21,6 +23,7 @@ class ParquetTable:
     path: Path
     part: Part
     columns: tuple[str, ...]
+    n_rows: int
 
     @classmethod
     def open(cls, path: Path, part: Part) -> ParquetTable:
@@ -30,12 +33,12 @@ class ParquetTable:
         try:
             with pq.ParquetFile(path) as file:
                 columns, n_rows = tuple(file.schema_arrow.names), file.metadata.num_rows
-        except (pa.ArrowException, OSError) as problem:
+        except _PROBLEMS as problem:
             raise _unreadable(path, problem) from None
         check_columns(path, columns)
         if not n_rows:
             refuse_empty(path, header=True)
-        return cls(path, part, columns)
+        return cls(path, part, columns, n_rows)
 
     def batches(self, text: Sequence[str], numbers: Sequence[str]) -> Iterator[Any]:
         """Yield the batches, text as strings and numbers as float32."""
@@ -55,12 +58,18 @@ class ParquetTable:
         raise IndexError(row)
 
     def _stream(self, columns: list[str]) -> Iterator[Any]:
+        seen = 0
         try:
             with pq.ParquetFile(self.path) as file:
                 rows = max(1, _CELLS // len(columns))
-                yield from file.iter_batches(rows, columns=columns)
-        except (pa.ArrowException, OSError) as problem:
+                for batch in file.iter_batches(rows, columns=columns):
+                    batch.validate(full=True)  # text that is not UTF-8 would fail much later
+                    seen += batch.num_rows
+                    yield batch
+        except _PROBLEMS as problem:
             raise _unreadable(self.path, problem) from None
+        if seen != self.n_rows:
+            raise _unreadable(self.path, f"{seen:,} rows instead of {self.n_rows:,}")
 
     def _as_text(self, values: Any, column: str) -> Any:
         """Write values as text; numbers without a fraction as integers, whatever their type."""
@@ -104,7 +113,7 @@ def _is_numeric(kind: Any) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
-def _unreadable(path: Path, problem: Exception) -> InputError:
+def _unreadable(path: Path, problem: object) -> InputError:
     return InputError(
         "the file cannot be read as Parquet: it is truncated, corrupt, or something else",
         where=str(path),
