@@ -8,6 +8,7 @@ edges by target or by source, so nothing is scattered.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -189,11 +190,21 @@ def edge_products(targets: Tensor, sources: Tensor, block: Block) -> Tensor:
     """Return targets[t] . sources[s] for each edge s -> t of the block, (E,)."""
     if block.n_edges == 0:
         return targets.new_zeros(0)
-    pattern = torch.sparse_csr_tensor(
+    pattern = _csr(
         block.indptr,
         block.sources,
         targets.new_zeros(block.n_edges),
-        size=(block.n_targets, block.n_sources),
+        (block.n_targets, block.n_sources),
     )
     sampled: Tensor = torch.sparse.sampled_addmm(pattern, targets, sources.t(), beta=0.0)
     return sampled.values()
+
+
+def _csr(indptr: Tensor, columns: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
+    return torch.sparse_csr_tensor(indptr, columns, values, size, check_invariants=False)
+
+
+# torch says once a process that CSR tensors are in beta; users need not hear it.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", UserWarning)
+    _csr(torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64), torch.tensor([]), (1, 1))

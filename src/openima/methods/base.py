@@ -1,0 +1,157 @@
+"""What a method is: an objective to minimise, and a recipe that says how to use it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from openima.errors import InputError
+from openima.graph.task import UNKNOWN, Task
+from openima.nn.gat import Embedding, EncoderConfig
+from openima.predict.predictors import ClusterPredictor, Predictor
+from openima.train.config import TrainConfig
+from openima.train.snapshot import Snapshot
+
+
+class Views(NamedTuple):
+    """The same nodes seen twice, under different dropout."""
+
+    first: Embedding
+    second: Embedding
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The nodes of one step: their numbers, and in which rows of the views they are.
+
+    `train_rows` are the rows of all training nodes, in the order of `Known.train`; it is empty
+    when the objective does not ask for them.
+    """
+
+    nodes: Tensor
+    rows: Tensor
+    train_rows: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """All that training may know of the answer.
+
+    `labels` (N,) is -1 except on the training nodes. `labels_with_val` knows the validation
+    nodes too; only the alignment of clusters with classes may look at it.
+    """
+
+    n_seen: int
+    n_classes: int
+    train: Tensor
+    labels: Tensor
+    labels_with_val: Tensor
+
+    @classmethod
+    def of(cls, task: Task, device: torch.device) -> Known:
+        """Take from a task what training may know, and no more."""
+        labels = torch.from_numpy(task.labels)
+        train = torch.from_numpy(task.train)
+        of_train = torch.full_like(labels, UNKNOWN)
+        of_train[train] = labels[train]
+        tensors = (tensor.to(device) for tensor in (train, of_train, labels))
+        return cls(task.n_seen, task.n_classes, *tensors)
+
+
+class LossOutput(NamedTuple):
+    """The loss of a step, and the numbers it consists of for the log."""
+
+    total: Tensor
+    parts: dict[str, float]
+
+
+class Objective(nn.Module, ABC):
+    """A loss with the parameters and the memory it needs; the trainer knows no more than this."""
+
+    @property
+    def wants_train_nodes(self) -> bool:
+        """Whether the steps of this epoch need all training nodes embedded besides the batch."""
+        return False
+
+    def on_epoch_start(self, epoch: int, snapshot: Snapshot | None) -> None:
+        """Prepare epoch 1, 2, …; `snapshot` shows all nodes after the epoch before, if any."""
+
+    @abstractmethod
+    def loss(self, views: Views, batch: Batch) -> LossOutput:
+        """Return the loss of one step."""
+
+    @abstractmethod
+    def logits(self, embedding: Embedding) -> Tensor | None:
+        """Return what the method's head says of some nodes, or None if it has no head."""
+
+
+Config = Any  # a method's own frozen dataclass of settings
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a method is put together; a variant of a method is a recipe, not a class.
+
+    `by_dataset` holds the settings that the paper found for its data sets, by the names of the
+    fields of `config` and of `TrainConfig`.
+    """
+
+    name: str
+    title: str
+    paper: str
+    objective: Callable[[Known, int, Config, torch.Generator], Objective]
+    config: Config
+    predictor: Predictor = field(default_factory=ClusterPredictor)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    by_dataset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def for_dataset(self, dataset: str) -> Recipe:
+        """Return the recipe with the paper's settings for a data set, if it has any."""
+        return self.with_settings(**self.by_dataset.get(dataset, {}))
+
+    def variant(self, name: str, title: str, **pinned: Any) -> Recipe:
+        """Return a recipe of another name whose `pinned` settings hold on every data set."""
+        by_dataset = {
+            dataset: {k: v for k, v in settings.items() if k not in pinned}
+            for dataset, settings in self.by_dataset.items()
+        }
+        named = replace(self, name=name, title=title, by_dataset=by_dataset)
+        return named.with_settings(**pinned)
+
+    def with_settings(self, **changes: Any) -> Recipe:
+        """Return the recipe with some settings of the method, training or encoder changed."""
+        parts = {"config": self.config, "train": self.train, "encoder": self.encoder}
+        owner = {name: part for part, of in parts.items() for name in of.__dataclass_fields__}
+        unknown = sorted(set(changes) - set(owner))
+        if unknown:
+            raise InputError(
+                f"{self.name} has no setting {unknown[0]!r}",
+                expected=f"one of {', '.join(sorted(owner))}",
+            )
+        changed = {
+            part: replace(of, **{k: v for k, v in changes.items() if owner[k] == part})
+            for part, of in parts.items()
+        }
+        return replace(self, **changed)
+
+
+_RECIPES: dict[str, Recipe] = {}
+
+
+def register(recipe: Recipe) -> Recipe:
+    """Make a recipe known by its name."""
+    if recipe.name in _RECIPES:
+        raise ValueError(f"two recipes are called {recipe.name!r}")
+    _RECIPES[recipe.name] = recipe
+    return recipe
+
+
+def recipes() -> dict[str, Recipe]:
+    """Return all recipes by name."""
+    return dict(_RECIPES)

@@ -1,0 +1,126 @@
+"""Checkpoints: one safetensors file, tensors and a JSON header, replaced atomically."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from openima.errors import InputError
+from openima.graph.task import Task
+from openima.methods.base import Recipe
+
+if TYPE_CHECKING:
+    from openima.train.trainer import Run
+
+FORMAT = 1
+
+
+class Checkpoint:
+    """The file that a run is saved to after every epoch and restored from."""
+
+    def __init__(self, path: Path, recipe: Recipe, task: Task) -> None:
+        """Bind the file to one recipe and task, so that it cannot continue another."""
+        self.path = path
+        self._fingerprint = fingerprint(recipe, task)
+
+    def write(self, run: Run) -> None:
+        """Replace the file by the state of `run`; a reader sees the old or the new, no mixture."""
+        header = {
+            "format": FORMAT,
+            "fingerprint": self._fingerprint,
+            "epoch": run.epoch,
+            "rows": run.rows,
+            "rng": run.rng.bit_generator.state,
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
+        try:
+            save_file(_tensors_of(run), partial, metadata={"run": json.dumps(header)})
+            partial.replace(self.path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def restore(self, run: Run) -> None:
+        """Bring `run` to the state of the file; nothing happens if there is none yet."""
+        if not self.path.exists():
+            return
+        try:
+            with safe_open(self.path, framework="pt") as file:
+                header = json.loads(file.metadata()["run"])
+                names = file.keys()
+                tensors = {name: file.get_tensor(name) for name in names}
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                "this is no readable checkpoint",
+                where=str(self.path),
+                got=f"{type(error).__name__}: {error}",
+                remedy="delete it to start anew",
+            ) from None
+        if header["format"] != FORMAT:
+            raise InputError(
+                "the checkpoint has another format",
+                where=str(self.path),
+                expected=f"format {FORMAT}",
+                got=f"format {header['format']}",
+                remedy="use the version of openima that wrote it, or delete it to start anew",
+            )
+        if header["fingerprint"] != self._fingerprint:
+            raise InputError(
+                "the checkpoint is of another run",
+                where=str(self.path),
+                expected="the same method, settings, graph and labels as now",
+                remedy="use another file for this run, or delete this one to start anew",
+            )
+        _restore_tensors(run, tensors)
+        run.epoch, run.rows = header["epoch"], header["rows"]
+        run.rng.bit_generator.state = header["rng"]
+
+
+def fingerprint(recipe: Recipe, task: Task) -> str:
+    """Tell runs apart by method, settings, graph and known labels; not by how long they run."""
+    settings: Any = (recipe.name, recipe.config, recipe.encoder, recipe.train)
+    digest = hashlib.sha256(repr(settings).replace(f"epochs={recipe.train.epochs}", "").encode())
+    graph = task.graph
+    for array in (graph.indptr, graph.sources, task.labels, task.train, task.val, task.test):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _tensors_of(run: Run) -> dict[str, Tensor]:
+    tensors = {f"encoder.{k}": v for k, v in run.encoder.state_dict().items()}
+    tensors |= {f"objective.{k}": v for k, v in run.objective.state_dict().items()}
+    for i, state in run.optimiser.state_dict()["state"].items():
+        tensors |= {f"adam.{i}.{k}": v for k, v in state.items()}
+    tensors["generator"] = run.generator.get_state()
+    tensors["groups"] = torch.from_numpy(np.stack(run.groups))
+    if run.snapshot is not None:
+        tensors["z"] = torch.from_numpy(run.snapshot.z)
+        if run.snapshot.logits is not None:
+            tensors["logits"] = torch.from_numpy(run.snapshot.logits)
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+
+def _restore_tensors(run: Run, tensors: dict[str, Tensor]) -> None:
+    def under(prefix: str) -> dict[str, Tensor]:
+        return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+    run.encoder.load_state_dict(under("encoder."))
+    run.objective.load_state_dict(under("objective."))
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in under("adam.").items():
+        number, _, key = name.partition(".")
+        state.setdefault(int(number), {})[key] = tensor
+    run.optimiser.load_state_dict({**run.optimiser.state_dict(), "state": state})
+    run.generator.set_state(tensors["generator"])
+    run.groups = list(tensors["groups"].numpy())
+    logits = tensors.get("logits")
+    run.snapshot = run.look(tensors["z"].numpy(), None if logits is None else logits.numpy())

@@ -1,0 +1,43 @@
+"""How to train: the settings that every method shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from openima.errors import InputError
+from openima.predict.clustering import Clustering, KMeansClustering
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Settings of a training run; the defaults are the paper's for two-stage methods.
+
+    `fan_outs` says how many neighbours a step looks at in each layer, first layer first; None
+    takes all of them. `clustering` groups the embeddings at the end of every epoch. `precision`
+    "bfloat16" lets dense products round their factors to bfloat16 where the hardware gains.
+    """
+
+    epochs: int = 20
+    batch_size: int = 2048
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
+    seed: int = 0
+    fan_outs: tuple[int | None, int | None] = (None, None)
+    clustering: Clustering = field(default_factory=KMeansClustering)
+    device: str = "auto"
+    precision: Literal["float32", "bfloat16"] = "float32"
+
+    def __post_init__(self) -> None:
+        """Refuse settings with which nothing can be learned."""
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1", got=str(getattr(self, name)))
+        if not self.learning_rate > 0:
+            raise InputError("learning_rate must be positive", got=str(self.learning_rate))
+        if self.weight_decay < 0:
+            raise InputError("weight_decay cannot be negative", got=str(self.weight_decay))
+        if self.precision not in ("float32", "bfloat16"):
+            raise InputError(
+                "unknown precision", expected="float32 or bfloat16", got=str(self.precision)
+            )
