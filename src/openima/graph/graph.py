@@ -195,14 +195,15 @@ def _node_index(nodes: ArrayLike, n_nodes: int, name: str) -> IndexArray:
 
 
 def _checked_weights(weights: ArrayLike, n_edges: int, name: str) -> NDArray[np.float32]:
-    array = np.asarray(weights, dtype=np.float32)
-    if array.shape != (n_edges,):
+    array = np.asarray(weights)
+    if array.shape != (n_edges,) or array.dtype.kind not in "fiub":
         raise InputError(
             "every edge needs one weight",
             where=name,
-            expected=f"{n_edges:,} weights",
-            got=f"an array of shape {array.shape}",
+            expected=f"{n_edges:,} numbers",
+            got=f"an array of type {array.dtype} and shape {array.shape}",
         )
+    array = array.astype(np.float32)
     bad = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
     if len(bad):
         raise InputError(

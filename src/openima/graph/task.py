@@ -258,8 +258,10 @@ class LabelledGraph:
 
 
 def encode_labels(values: Sequence[str | None]) -> tuple[Labels, tuple[str, ...]]:
-    """Number the class names in sorted order; None is unknown (-1)."""
+    """Number the class names in sorted order (as numbers if all are); None is unknown (-1)."""
     names = sorted({value for value in values if value is not None})
+    if all(name.removeprefix("-").isdecimal() for name in names):
+        names.sort(key=int)
     number = {name: i for i, name in enumerate(names)}
     codes = [UNKNOWN if value is None else number[value] for value in values]
     return np.asarray(codes, dtype=np.int64), tuple(names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -14,13 +15,18 @@ from numpy.typing import ArrayLike, NDArray
 from openima.errors import InputError, MissingFileError, MissingPackageError
 from openima.graph.graph import Features, Graph
 from openima.graph.structural import structural_features
-from openima.graph.task import UNKNOWN, LabelledGraph, Labels
+from openima.graph.task import UNKNOWN, LabelledGraph, Labels, encode_labels
 
 
 def optional_package(module: str, extra: str) -> Any:
-    """Import a package that not every user has, or say how to get it."""
+    """Import a package that not every user has, or say how to get it.
+
+    What it warns of while it loads concerns its authors, not the user of openima.
+    """
     try:
-        return import_module(module)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return import_module(module)
     except ImportError as error:
         raise MissingPackageError(
             f"this format needs the package {module.partition('.')[0]!r}",
@@ -46,7 +52,7 @@ def damaged(path: Path, kind: str, error: BaseException) -> InputError:
     return InputError(
         f"the file is not a readable {kind} file",
         where=str(path),
-        got=f"{type(error).__name__}, {error}",
+        got=f"{type(error).__name__}, {str(error)[:200]}",
         remedy="it may be cut off or of another format: write or download it again",
     )
 
@@ -84,7 +90,7 @@ def labels_from_numbers(
 
 
 def labels_from_names(
-    values: Iterable[object], unknown: object = None
+    values: Iterable[object], where: str, unknown: str | None = None
 ) -> tuple[Labels, tuple[str, ...]]:
     """Number class names; None, NaN, blank text and the name `unknown` mean unknown.
 
@@ -92,13 +98,21 @@ def labels_from_names(
     """
     texts = [_class_name(value) for value in values]
     if unknown is not None:
-        texts = [None if text == str(unknown) else text for text in texts]
-    names = sorted({text for text in texts if text is not None})
-    if all(name.removeprefix("-").isdecimal() for name in names):
-        names.sort(key=int)
-    number = {name: i for i, name in enumerate(names)}
-    codes = [UNKNOWN if text is None else number[text] for text in texts]
-    return np.asarray(codes, dtype=np.int64), tuple(names)
+        if unknown not in texts:
+            raise InputError(
+                f"no label is {unknown!r}",
+                where=where,
+                expected=f"one of {listed(sorted({t for t in texts if t is not None}))}",
+                remedy="correct the name, or leave out unknown if blanks mean unknown",
+            )
+        texts = [None if text == unknown else text for text in texts]
+    return encode_labels(texts)
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Name the first few of many things."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
 
 
 def assemble(
