@@ -34,17 +34,17 @@ def test_ids_say_what_and_where() -> None:
 
 @pytest.mark.parametrize("values", [5, [[1]], [0.5], ["a"], [None], [True], [[1], [1, 2]]])
 def test_ids_that_are_no_list_of_whole_numbers(values: ArrayLike) -> None:
-    with pytest.raises(InputError, match="^ids "):
+    with pytest.raises(InputError, match=r"^ids "):
         as_ids(values, "ids")
 
 
 @pytest.mark.parametrize("values", [5, [1.0], [["a"]], [[1j]], [[True]], [[1], [1, 2]]])
 def test_what_is_no_matrix_of_numbers(values: ArrayLike) -> None:
-    with pytest.raises(InputError, match="^z "):
+    with pytest.raises(InputError, match=r"^z "):
         as_matrix(values, "z")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_values_that_are_not_finite(value: float) -> None:
-    with pytest.raises(InputError, match="^row 1 of z holds values that are not finite"):
+    with pytest.raises(InputError, match=r"^row 1 of z holds values that are not finite"):
         as_matrix([[0.0, 1.0], [0.0, value], [value, 0.0]], "z")
