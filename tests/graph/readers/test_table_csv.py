@@ -53,6 +53,19 @@ def test_the_line_of_a_fault_near_the_end_of_a_long_file(
     assert says in str(error.value)
 
 
+def test_newlines_in_quoted_text_may_fall_on_the_edge_of_a_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openima.graph.readers.table_csv._BLOCK", 100)
+    nodes, edges = tmp_path / "nodes.csv", tmp_path / "edges.csv"
+    rows = (f'{i},"word\n\nword{"s" * (i % 13)}\n"\n' for i in range(500))
+    nodes.write_text("id,title\n" + "".join(rows))
+    edges.write_text("source,target\n0,499\n")
+    graph = read_tables(nodes, edges, text="title").graph
+    assert graph.n_nodes == 500
+    assert graph.sources.tolist() == [499, 0]
+
+
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from openima.errors import InputError
+from openima.graph.readers.table_parquet import ParquetTable
 from openima.graph.readers.tables import read_tables
 
 
@@ -79,6 +80,14 @@ def test_an_empty_parquet_file(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         read_tables(nodes, csv_edges(tmp_path))
     message(error, "nodes.parquet", "the file is empty")
+
+
+def test_pages_that_hold_fewer_rows_than_the_file_says(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "nodes.parquet", id=["a", "b"])
+    table = ParquetTable(path, "nodes", ("id",), n_rows=3)
+    with pytest.raises(InputError) as error:
+        list(table.batches(["id"], []))
+    message(error, "nodes.parquet", "cannot be read as Parquet", "2 rows instead of 3")
 
 
 def test_a_parquet_edge_to_an_unknown_node_in_a_later_batch(

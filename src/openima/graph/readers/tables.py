@@ -20,7 +20,7 @@ from openima.graph.readers.table_features import bag_of_words, number_matrix
 from openima.graph.readers.table_parquet import ParquetTable
 from openima.graph.readers.table_values import checked_ids, encode_label_column, trimmed
 from openima.graph.structural import structural_features
-from openima.graph.task import UNKNOWN, LabelledGraph
+from openima.graph.task import UNKNOWN, LabelledGraph, Labels
 
 EXTENSIONS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 
@@ -66,15 +66,10 @@ def read_tables(
     node_table, edge_table = _open(nodes, "nodes"), _open(edges, "edges")
     columns = node_columns(node_table, id, labels, text)
     ends = edge_columns(edge_table, source, target, weight)
-    if unknown is not None and columns.label is None:
-        raise InputError(
-            f"unknown={unknown!r} is the value of a label, and there is no label column",
-            where=str(nodes),
-            remedy="name the label column: labels=...",
-        )
     read, numbers = _read_nodes(node_table, columns)
     ids = trimmed(read[columns.id])
     node_ids = checked_ids(node_table, columns.id, ids)
+    codes, class_names = _labels(node_table, columns, read, unknown)
     links = read_edges(edge_table, ends, ids)
     features, feature_names = _features(node_table, columns, read, numbers)
     if not len(feature_names):
@@ -91,10 +86,7 @@ def read_tables(
         feature_names=feature_names,
         name=_name(nodes),
     )
-    if columns.label is None:
-        return LabelledGraph(graph, np.full(len(ids), UNKNOWN, dtype=np.int64), ())
-    codes, names = encode_label_column(node_table, columns.label, read[columns.label], unknown)
-    return LabelledGraph(graph, codes, names)
+    return LabelledGraph(graph, codes, class_names)
 
 
 def find_tables(folder: Path) -> tuple[Path, Path]:
@@ -149,6 +141,20 @@ def _open(path: Path, part: Part) -> Table:
             remedy="save the table as CSV or Parquet",
         )
     return (ParquetTable if path.suffix.lower() == ".parquet" else CsvTable).open(path, part)
+
+
+def _labels(
+    table: Table, columns: NodeColumns, read: dict[str, Any], unknown: str | None
+) -> tuple[Labels, tuple[str, ...]]:
+    if columns.label is not None:
+        return encode_label_column(table, columns.label, read[columns.label], unknown)
+    if unknown is not None:
+        raise InputError(
+            f"unknown={unknown!r} is the value of a label, and there is no label column",
+            where=str(table.path),
+            remedy="name the label column: labels=...",
+        )
+    return np.full(len(read[columns.id]), UNKNOWN, dtype=np.int64), ()
 
 
 def _features(
