@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import normalize
+
+from openima.errors import InputError
 
 Embeddings = NDArray[np.float32]
 
@@ -38,9 +42,13 @@ class KMeansClustering:
 
     n_init: int = 10
 
+    def __post_init__(self) -> None:
+        """Refuse counts below one."""
+        _refuse_below_one(n_init=self.n_init)
+
     def __call__(self, z: Embeddings, n_clusters: int, seed: int) -> Clusters:
         """Group the rows of `z`; the centres are the means of their clusters."""
-        model = KMeans(n_clusters, n_init=self.n_init, random_state=_seed(seed)).fit(z)
+        model = _fitted(KMeans(n_clusters, n_init=self.n_init, random_state=_seed(seed)), z)
         return _around_centres(z, model.labels_, model.cluster_centers_)
 
 
@@ -52,6 +60,14 @@ class MiniBatchKMeansClustering:
     n_init: int = 10
     max_no_improvement: int = 10
 
+    def __post_init__(self) -> None:
+        """Refuse counts below one."""
+        _refuse_below_one(
+            batch_size=self.batch_size,
+            n_init=self.n_init,
+            max_no_improvement=self.max_no_improvement,
+        )
+
     def __call__(self, z: Embeddings, n_clusters: int, seed: int) -> Clusters:
         """Group the rows of `z` by their nearest centre."""
         model = MiniBatchKMeans(
@@ -60,7 +76,8 @@ class MiniBatchKMeansClustering:
             n_init=self.n_init,
             max_no_improvement=self.max_no_improvement,
             random_state=_seed(seed),
-        ).fit(z)
+        )
+        model = _fitted(model, z)
         return _around_centres(z, model.labels_, model.cluster_centers_)
 
 
@@ -71,6 +88,10 @@ class SphericalKMeansClustering:
     n_init: int = 10
     max_iter: int = 100
 
+    def __post_init__(self) -> None:
+        """Refuse counts below one."""
+        _refuse_below_one(n_init=self.n_init, max_iter=self.max_iter)
+
     def __call__(self, z: Embeddings, n_clusters: int, seed: int) -> Clusters:
         """Group the rows of `z` by the largest cosine to a centre; distances are 1 - cosine."""
         unit = normalize(z)
@@ -79,28 +100,40 @@ class SphericalKMeansClustering:
         return min(fits, key=lambda fit: float(fit.distances.sum(dtype=np.float64)))
 
     def _fit(self, unit: Embeddings, n_clusters: int, seed: int) -> Clusters:
-        centres = KMeans(n_clusters, n_init=1, max_iter=1, random_state=seed).fit(unit)
-        directions = normalize(centres.cluster_centers_)
+        start = _fitted(KMeans(n_clusters, n_init=1, max_iter=1, random_state=seed), unit)
+        directions = normalize(start.cluster_centers_)
         labels = np.full(len(unit), -1)
         for _ in range(self.max_iter):
-            cosine = unit @ directions.T
-            previous, labels = labels, cosine.argmax(1)
+            previous, labels = labels, (unit @ directions.T).argmax(1)
             if np.array_equal(previous, labels):
                 break
             members = (np.ones(len(unit), dtype=unit.dtype), labels, np.arange(len(unit) + 1))
             sums = sp.csr_array(members, shape=(len(unit), n_clusters)).T @ unit
             filled = np.bincount(labels, minlength=n_clusters) > 0
             directions[filled] = normalize(sums[filled])
-        return Clusters(labels, 1.0 - cosine.max(1), directions)
+        cosine = np.einsum("ij,ij->i", unit, directions[labels])
+        return Clusters(labels, np.maximum(1.0 - cosine, 0.0), directions)
 
 
 @dataclass(frozen=True)
 class GaussianMixtureClustering:
     """A mixture of Gaussians, so that clusters may differ in size and spread."""
 
-    covariance: str = "diag"
+    covariance: Literal["full", "tied", "diag", "spherical"] = "diag"
     n_init: int = 1
     regularisation: float = 1e-6
+
+    def __post_init__(self) -> None:
+        """Refuse settings without a meaning."""
+        _refuse_below_one(n_init=self.n_init)
+        if self.covariance not in ("full", "tied", "diag", "spherical"):
+            raise InputError(
+                "unknown covariance",
+                expected="full, tied, diag or spherical",
+                got=repr(self.covariance),
+            )
+        if not self.regularisation > 0:
+            raise InputError("regularisation must be positive", got=str(self.regularisation))
 
     def __call__(self, z: Embeddings, n_clusters: int, seed: int) -> Clusters:
         """Group the rows of `z` by the likeliest component; distances are to its mean."""
@@ -111,8 +144,33 @@ class GaussianMixtureClustering:
             reg_covar=self.regularisation,
             random_state=_seed(seed),
         )
-        labels = model.fit_predict(z.astype(np.float64))
+        rows = z.astype(np.float64)
+        labels = _fitted(model, rows).predict(rows)
         return _around_centres(z, labels, model.means_)
+
+
+def _fitted(model: Any, z: NDArray[Any]) -> Any:
+    """Fit a model of scikit-learn to the rows of `z`.
+
+    Fewer distinct rows than clusters leave some clusters empty, and a mixture may stop early;
+    both are groups that can be used, so what scikit-learn warns of is not passed on.
+    """
+    wanted = model.get_params().get("n_clusters") or model.get_params()["n_components"]
+    if wanted > len(z):
+        raise InputError(
+            f"{len(z):,} rows cannot be put into {wanted:,} clusters",
+            expected="at most as many classes as nodes",
+            remedy="lower n_novel",
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(z)
+
+
+def _refuse_below_one(**counts: int) -> None:
+    for name, count in counts.items():
+        if count < 1:
+            raise InputError(f"{name} must be at least 1", got=str(count))
 
 
 def _around_centres(z: Embeddings, labels: NDArray[np.int32], centres: Embeddings) -> Clusters:
