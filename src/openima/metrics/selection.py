@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from openima.errors import InputError
+
 
 def sc_and_acc(
     silhouettes: ArrayLike, accuracies: ArrayLike, weight: float = 0.5
@@ -12,21 +14,31 @@ def sc_and_acc(
     """Score rows by `weight` * SC + (1 - weight) * ACC, each scaled to 0 … 1 over all rows.
 
     Where all rows are equal in one of the two, it does not tell them apart and counts 0; NaN
-    counts as the lowest.
+    counts as the lowest, below any number.
     """
-    return weight * _min_max(silhouettes) + (1.0 - weight) * _min_max(accuracies)
+    if not 0 <= weight <= 1:
+        raise InputError("weight is a share", expected="0 to 1", got=str(weight))
+    sc, acc = (np.asarray(values, dtype=np.float64) for values in (silhouettes, accuracies))
+    if sc.ndim != 1 or sc.shape != acc.shape:
+        raise InputError(
+            "SC and ACC are two lists of the same rows", got=f"shapes {sc.shape} and {acc.shape}"
+        )
+    return weight * _min_max(sc) + (1.0 - weight) * _min_max(acc)
 
 
 def best_row(silhouettes: ArrayLike, accuracies: ArrayLike, weight: float = 0.5) -> int:
     """Return the row that SC&ACC puts first; of equals the last."""
     scores = sc_and_acc(silhouettes, accuracies, weight)
+    if not len(scores):
+        raise InputError("there is no row to choose from", expected="at least one")
     return len(scores) - 1 - int(scores[::-1].argmax())
 
 
-def _min_max(values: ArrayLike) -> NDArray[np.float64]:
-    value = np.asarray(values, dtype=np.float64)
-    finite = value[np.isfinite(value)]
-    if len(finite) == 0 or finite.min() == finite.max():
+def _min_max(value: NDArray[np.float64]) -> NDArray[np.float64]:
+    finite = np.isfinite(value)
+    if not finite.any():
         return np.zeros(len(value))
-    scaled = (value - finite.min()) / (finite.max() - finite.min())
-    return np.where(np.isfinite(value), scaled, 0.0)
+    low, high = value[finite].min(), value[finite].max()
+    if low == high:  # only rows without a number are worse
+        return np.where(finite & ~finite.all(), 1.0, 0.0)
+    return np.where(finite, (value - low) / (high - low), 0.0)
