@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import torch
@@ -130,9 +131,11 @@ class Recipe:
         owner = {name: part for part, of in parts.items() for name in of.__dataclass_fields__}
         unknown = sorted(set(changes) - set(owner))
         if unknown:
+            close = get_close_matches(unknown[0], owner, n=1)
             raise InputError(
                 f"{self.name} has no setting {unknown[0]!r}",
                 expected=f"one of {', '.join(sorted(owner))}",
+                remedy=f"did you mean {close[0]!r}?" if close else None,
             )
         changed = {
             part: replace(of, **{k: v for k, v in changes.items() if owner[k] == part})

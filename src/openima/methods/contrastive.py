@@ -10,7 +10,7 @@ from torch import Tensor
 from openima.errors import InputError
 from openima.losses.contrastive import BASE_TEMPERATURE, contrastive
 from openima.methods.base import Batch, Known, LossOutput, Objective, Recipe, Views, register
-from openima.methods.openima import OPENIMA, train_cross_entropy
+from openima.methods.openima import OPENIMA, refuse_temperatures, train_cross_entropy
 from openima.nn.gat import Embedding
 from openima.nn.heads import linear_head
 
@@ -29,9 +29,8 @@ class ContrastiveConfig:
 
     def __post_init__(self) -> None:
         """Refuse settings without a meaning."""
-        if not self.temperature > 0:
-            raise InputError("temperature must be positive", got=str(self.temperature))
-        if self.supcon < 0 or self.ce < 0:
+        refuse_temperatures(self.temperature, self.base_temperature)
+        if not (self.supcon >= 0 and self.ce >= 0):
             raise InputError("a weight cannot be negative", got=f"{self.supcon}, {self.ce}")
 
 
@@ -74,15 +73,9 @@ class Contrastive(Objective):
         return None if self.head is None else self.head(embedding.z)
 
 
-_TEMPERATURE_AND_RATE = {
-    "citeseer": (0.7, 1e-3),
-    "photo": (0.07, 1e-3),
-    "computers": (0.07, 1e-3),
-    "cs": (0.7, 1e-4),
-    "physics": (0.07, 1e-2),
-    "ogbn-arxiv": (0.7, 1e-2),
-    "ogbn-products": (0.7, 1e-2),
-}
+def _settings(temperature: float, rate: float) -> dict[str, float]:
+    return {"temperature": temperature, "learning_rate": rate}
+
 
 INFONCE = register(
     Recipe(
@@ -92,8 +85,13 @@ INFONCE = register(
         objective=Contrastive,
         config=ContrastiveConfig(),
         by_dataset={
-            dataset: {"temperature": temperature, "learning_rate": rate}
-            for dataset, (temperature, rate) in _TEMPERATURE_AND_RATE.items()
+            "citeseer": _settings(0.7, 1e-3),
+            "photo": _settings(0.07, 1e-3),
+            "computers": _settings(0.07, 1e-3),
+            "cs": _settings(0.7, 1e-4),
+            "physics": _settings(0.07, 1e-2),
+            "ogbn-arxiv": {**_settings(0.7, 1e-2), "batch_size": 4096},
+            "ogbn-products": {**_settings(0.7, 1e-2), "batch_size": 4096, "epochs": 10},
         },
     )
 )

@@ -51,8 +51,9 @@ class OpenIMAConfig:
             raise InputError(
                 "pseudo_share is a share", expected="0 to 1", got=str(self.pseudo_share)
             )
-        if not self.temperature > 0:
-            raise InputError("temperature must be positive", got=str(self.temperature))
+        refuse_temperatures(self.temperature, self.base_temperature)
+        if not self.eta >= 0:
+            raise InputError("eta cannot be negative", got=str(self.eta))
         if self.align_on not in ("train+val", "train"):
             raise InputError(
                 "unknown align_on", expected="'train+val' or 'train'", got=repr(self.align_on)
@@ -142,6 +143,16 @@ def train_cross_entropy(head: torch.nn.Module, views: Views, batch: Batch, known
         F.cross_entropy(head(view.z.index_select(0, batch.train_rows)), target) for view in views
     )
     return first + second
+
+
+def refuse_temperatures(temperature: float, base_temperature: float | None) -> None:
+    """Refuse temperatures of a contrastive loss that are not positive."""
+    if not temperature > 0:
+        raise InputError("temperature must be positive", got=str(temperature))
+    if base_temperature is not None and not base_temperature > 0:
+        raise InputError(
+            "base_temperature must be positive, or None for no scaling", got=str(base_temperature)
+        )
 
 
 def _settings(eta: float, temperature: float, share: float, rate: float) -> dict[str, float]:

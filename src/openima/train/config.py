@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -33,10 +34,18 @@ class TrainConfig:
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1", got=str(getattr(self, name)))
-        if not self.learning_rate > 0:
+        if not 0 < self.learning_rate < math.inf:
             raise InputError("learning_rate must be positive", got=str(self.learning_rate))
-        if self.weight_decay < 0:
+        if not 0 <= self.weight_decay < math.inf:
             raise InputError("weight_decay cannot be negative", got=str(self.weight_decay))
+        if not 0 <= self.seed < 1 << 63:
+            raise InputError("seed is out of range", expected="0 to 2**63 - 1", got=str(self.seed))
+        if len(self.fan_outs) != 2 or any(k is not None and k < 1 for k in self.fan_outs):
+            raise InputError(
+                "fan_outs says how many neighbours to take in each of the two layers",
+                expected="two numbers from 1, None for all",
+                got=str(self.fan_outs),
+            )
         if self.precision not in ("float32", "bfloat16"):
             raise InputError(
                 "unknown precision", expected="float32 or bfloat16", got=str(self.precision)
