@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,15 @@ class Checkpoint:
     def __init__(self, path: Path, recipe: Recipe, task: Task) -> None:
         """Bind the file to one recipe and task, so that it cannot continue another."""
         self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                "the folder of the checkpoint cannot be made",
+                where=str(path.parent),
+                got=error.strerror,
+                remedy="use a path whose folder can be written to",
+            ) from None
         self._fingerprint = fingerprint(recipe, task)
 
     def write(self, run: Run) -> None:
@@ -41,7 +51,6 @@ class Checkpoint:
             "rows": run.rows,
             "rng": run.rng.bit_generator.state,
         }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
         try:
             save_file(_tensors_of(run), partial, metadata={"run": json.dumps(header)})
@@ -55,7 +64,8 @@ class Checkpoint:
             return
         try:
             with safe_open(self.path, framework="pt") as file:
-                header = json.loads(file.metadata()["run"])
+                header = json.loads((file.metadata() or {})["run"])
+                found = header["format"], header["fingerprint"]
                 names = file.keys()
                 tensors = {name: file.get_tensor(name) for name in names}
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
@@ -63,22 +73,30 @@ class Checkpoint:
                 "this is no readable checkpoint",
                 where=str(self.path),
                 got=f"{type(error).__name__}: {error}",
-                remedy="delete it to start anew",
+                remedy="use another file, or delete this one to start anew",
             ) from None
-        if header["format"] != FORMAT:
+        if found[0] != FORMAT:
             raise InputError(
                 "the checkpoint has another format",
                 where=str(self.path),
                 expected=f"format {FORMAT}",
-                got=f"format {header['format']}",
+                got=f"format {found[0]}",
                 remedy="use the version of openima that wrote it, or delete it to start anew",
             )
-        if header["fingerprint"] != self._fingerprint:
+        if found[1] != self._fingerprint:
             raise InputError(
                 "the checkpoint is of another run",
                 where=str(self.path),
                 expected="the same method, settings, graph and labels as now",
                 remedy="use another file for this run, or delete this one to start anew",
+            )
+        if header["epoch"] > run.recipe.train.epochs:
+            raise InputError(
+                "the checkpoint is further than this run is to go",
+                where=str(self.path),
+                expected=f"at most {run.recipe.train.epochs} epochs",
+                got=f"{header['epoch']}",
+                remedy="ask for as many epochs, or use another file for this run",
             )
         _restore_tensors(run, tensors)
         run.epoch, run.rows = header["epoch"], header["rows"]
@@ -87,10 +105,13 @@ class Checkpoint:
 
 def fingerprint(recipe: Recipe, task: Task) -> str:
     """Tell runs apart by method, settings, graph and known labels; not by how long they run."""
-    settings: Any = (recipe.name, recipe.config, recipe.encoder, recipe.train)
-    digest = hashlib.sha256(repr(settings).replace(f"epochs={recipe.train.epochs}", "").encode())
-    graph = task.graph
-    for array in (graph.indptr, graph.sources, task.labels, task.train, task.val, task.test):
+    endless = replace(recipe.train, epochs=1)
+    settings: Any = (recipe.name, recipe.config, recipe.encoder, recipe.predictor, endless)
+    digest = hashlib.sha256(repr((settings, task.n_seen, task.n_novel)).encode())
+    graph, x = task.graph, task.graph.features
+    features = [x] if isinstance(x, np.ndarray) else [x.data, x.indices, x.indptr]
+    parts = (graph.indptr, graph.sources, task.labels, task.train, task.val, task.test)
+    for array in (*parts, *features):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 

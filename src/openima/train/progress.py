@@ -38,14 +38,19 @@ class EpochBar:
 
     def epoch(self, number: int, last: Mapping[str, float]) -> None:
         """Begin epoch `number`; `last` is the row of the one before."""
-        figures = "  ".join(
-            f"{name} {last[name]:.3f}" for name in ("sc", "val_acc", "all") if name in last
-        )
+        self._show(f"{self._title} epoch {number}/{self._n_epochs}", number - 1, last)
+
+    def finish(self, last: Mapping[str, float]) -> None:
+        """Show that all epochs are done; `last` is the row of the last one."""
+        self._show(self._title, self._n_epochs, last)
+
+    def _show(self, description: str, n_done: int, row: Mapping[str, float]) -> None:
+        names = [name for name in ("sc", "val_acc", "all") if name in row]
         self._bar.update(
             self._task,
-            description=f"{self._title} epoch {number}/{self._n_epochs}",
-            completed=(number - 1) * self._n_steps,
-            figures=figures,
+            description=description,
+            completed=n_done * self._n_steps,
+            figures="  ".join(f"{name} {row[name]:.3f}" for name in names),
         )
 
     def step(self) -> None:

@@ -82,6 +82,7 @@ def train(
                 bar.step()
             if saved is not None:
                 saved.write(run)
+        bar.finish(run.rows[-1])
     return run.result()
 
 
@@ -167,6 +168,12 @@ class Run:
     @torch.no_grad()
     def _embed_all(self) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
         embedding = embed_all(self.encoder, self.store, self.near)
+        if not torch.isfinite(embedding.z).all():
+            raise InputError(
+                f"the embeddings are not finite after epoch {self.epoch}",
+                where=self.task.graph.name,
+                remedy="lower the learning rate, or scale the features",
+            )
         logits = self.objective.logits(embedding)
         return embedding.z.cpu().numpy(), None if logits is None else logits.cpu().numpy()
 
@@ -194,7 +201,18 @@ class Run:
 def _device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(name)
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError):  # torch raises the latter where it lacks CUDA
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise InputError(
+            f"the device {name!r} cannot be used here",
+            expected="auto, cpu or, with a GPU that torch can use, cuda",
+            remedy="leave it at auto",
+        )
+    return device
 
 
 @contextmanager
