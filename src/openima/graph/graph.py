@@ -167,6 +167,7 @@ def checked_edges(
             where=name,
             expected="as many sources as targets",
             got=f"{len(source):,} sources and {len(target):,} targets",
+            remedy="pass both ends of every edge",
         )
     return source, target
 
@@ -181,6 +182,7 @@ def _node_index(nodes: ArrayLike, n_nodes: int, name: str) -> IndexArray:
             where=name,
             expected="one-dimensional integer arrays",
             got=f"an array of type {array.dtype} and shape {array.shape}",
+            remedy="number the nodes from 0 and pass integers",
         )
     low, high = int(array.min()), int(array.max())
     if low < 0 or high >= n_nodes:
@@ -202,6 +204,7 @@ def _checked_weights(weights: ArrayLike, n_edges: int, name: str) -> NDArray[np.
             where=name,
             expected=f"{n_edges:,} numbers",
             got=f"an array of type {array.dtype} and shape {array.shape}",
+            remedy="give one number an edge, or leave out the weights",
         )
     array = array.astype(np.float32)
     bad = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
@@ -224,6 +227,7 @@ def _checked_features(features: Any, name: str) -> Features:
             "features are a matrix of numbers, one row a node",
             where=name,
             got=f"type {features.dtype} and shape {features.shape}",
+            remedy="convert them; a single feature is a matrix of one column",
         )
     if features.shape[0] == 0:
         raise InputError("the graph has no nodes", where=name, remedy="check the file of nodes")
@@ -242,13 +246,16 @@ def _checked_features(features: Any, name: str) -> Features:
 
 
 def _refuse_nonfinite(values: NDArray[Any], name: str, locate: Any) -> None:
-    flat = values.reshape(-1)
-    for start in range(0, len(flat), _CHUNK):
-        bad = np.flatnonzero(~np.isfinite(flat[start : start + _CHUNK]))
-        if len(bad):
-            row, column = locate(start + int(bad[0]))
+    """Look at a few rows at a time, so that nothing as large as `values` is made."""
+    rows = max(1, _CHUNK * len(values) // max(1, values.size))
+    for start in range(0, len(values), rows):
+        part = values[start : start + rows]
+        finite = np.isfinite(part)
+        if not finite.all():
+            at = int(np.argmin(finite))
+            row, column = locate(start * (values.size // len(values)) + at)
             raise InputError(
-                f"feature {column:,} of node {row:,} is {flat[start + bad[0]]}",
+                f"feature {column:,} of node {row:,} is {part.flat[at]}",
                 where=name,
                 expected="finite numbers",
                 remedy="fill in or drop missing values before loading",
@@ -265,6 +272,7 @@ def _checked_names(names: Any, n: int, what: str, name: str) -> NDArray[Any] | N
             where=name,
             expected=f"{n:,}",
             got=f"{array.shape}",
+            remedy="give each one name, or leave out the names",
         )
     return _frozen(array)
 

@@ -24,7 +24,7 @@ def knn_edges(points: ArrayLike, k: int) -> tuple[NDArray[np.int64], NDArray[np.
             "points are a dense matrix of numbers, one row a point",
             got=f"type {matrix.dtype} and shape {matrix.shape}",
         )
-    if matrix.dtype.kind != "f":
+    if matrix.dtype not in (np.float32, np.float64):  # what the fast search works on
         matrix = matrix.astype(np.float64)
     n_points = len(matrix)
     if not 1 <= k < n_points:

@@ -39,7 +39,9 @@ def structural_features(
     """
     if kind not in KINDS:
         raise InputError(
-            f"there are no structural features {kind!r}", expected=" or ".join(map(repr, KINDS))
+            f"there are no structural features {kind!r}",
+            expected=" or ".join(map(repr, KINDS)),
+            remedy="choose one of these: structural=...",
         )
     if n_nodes < 1:
         raise InputError("the graph has no nodes", remedy="check the file of nodes")

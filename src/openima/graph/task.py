@@ -169,6 +169,7 @@ class LabelledGraph:
                 where=self.graph.name,
                 expected=f"{self.graph.n_nodes:,} labels, {UNKNOWN} for unknown",
                 got=f"shape {self.labels.shape}",
+                remedy="give every node one label",
             )
         low, high = int(self.labels.min()), int(self.labels.max())
         if low < UNKNOWN or high >= len(self.class_names):
@@ -177,6 +178,7 @@ class LabelledGraph:
                 where=self.graph.name,
                 expected=f"{UNKNOWN} (unknown) or 0 to {len(self.class_names) - 1}",
                 got=str(low if low < UNKNOWN else high),
+                remedy="name every class, or correct the label",
             )
 
     @property
@@ -211,7 +213,7 @@ class LabelledGraph:
         """
         known = np.unique(self.labels[self.labels >= 0])
         test = np.flatnonzero(self.labels == UNKNOWN)
-        self._refuse_impossible(len(known), len(test), n_novel, val_share)
+        self._refuse_impossible(known, len(test), n_novel, val_share)
         renumbered = np.full(self.n_classes + 1, UNKNOWN, dtype=np.int64)
         renumbered[known] = np.arange(len(known))
         labels = renumbered[self.labels]
@@ -234,16 +236,18 @@ class LabelledGraph:
         )
 
     def _refuse_impossible(
-        self, n_known: int, n_unlabelled: int, n_novel: int | None, val_share: float
+        self, known: Labels, n_unlabelled: int, n_novel: int | None, val_share: float
     ) -> None:
         where = self.graph.name
-        if n_known < 2:
+        if len(known) < 2:
             raise InputError(
                 "known classes teach the encoder what a class is",
                 where=where,
                 expected="labels of at least two classes",
-                got="no labels" if n_known == 0 else f"only {self.class_names[0]!r}",
-                remedy="label some nodes of a second class" if n_known else "name the label column",
+                got=f"only {self.class_names[known[0]]!r}" if len(known) else "no labels",
+                remedy="label some nodes of a second class"
+                if len(known)
+                else "name the label column",
             )
         if n_unlabelled == 0:
             raise InputError(

@@ -160,6 +160,7 @@ def duplicate_names(cells: Any) -> None:
     [
         (lambda _: None, {"labels": "type"}, r"obs has no column 'type'.*kind, batch"),
         (lambda _: None, {"features": "X_umap"}, r"no 'X_umap' in obsm.*X_pca"),
+        (lambda _: None, {"features": ["X_pca", "X"]}, r"one matrix.*'X' or a key of obsm"),
         (lambda _: None, {"unknown": "?"}, r"labels="),
         (lambda _: None, {"labels": "kind", "unknown": "NK"}, r"no label is 'NK'.*\?, B, T"),
         (lambda _: None, {"k": 20}, "k from 1 to 19"),
@@ -186,6 +187,7 @@ def test_bad_data_are_refused(
     change(cells)
     with pytest.raises(InputError, match=says) as caught:
         read_anndata(cells, **options)
+    assert "Remedy: " in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -195,7 +197,7 @@ def test_other_content_is_refused(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"bad\.h5ad: the file is (empty|not a)") as caught:
         read_anndata(path)
-    assert "Remedy" in str(caught.value)
+    assert "Remedy: " in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

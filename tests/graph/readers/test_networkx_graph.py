@@ -162,6 +162,7 @@ def test_bad_graphs_are_refused(
     change(people)
     with pytest.raises(InputError, match=says) as caught:
         read_networkx(people, **options)
+    assert "Remedy: " in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

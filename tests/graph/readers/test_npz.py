@@ -181,6 +181,7 @@ def test_bad_content_is_refused(
     with pytest.raises(InputError, match=says) as caught:
         read_npz(path)
     assert str(path) in str(caught.value)
+    assert "Remedy: " in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

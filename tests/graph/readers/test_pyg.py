@@ -177,6 +177,7 @@ def test_bad_data_are_refused(data: Any, change: Callable[[Any], object], says: 
     with pytest.raises(InputError, match=says) as caught:
         read_pyg(data)
     assert "PyG Data" in str(caught.value)
+    assert "Remedy: " in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -199,6 +200,7 @@ def test_a_file_that_needs_code_is_refused_and_not_run(
     with pytest.raises(InputError, match="can run code from the file") as caught:
         read_pyg(tmp_path / "code.pt")
     assert "print" in str(caught.value)
+    assert "Remedy: " in str(caught.value)
     assert "\n" not in str(caught.value)
     (tmp_path / "plain.pt").write_bytes(pickle.dumps(RunsCode()))
     with pytest.raises(InputError, match=r"not a readable \.pt file"):
@@ -212,7 +214,7 @@ def test_other_content_is_refused(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"bad\.pt: the file is (empty|not a readable)") as caught:
         read_pyg(path)
-    assert "Remedy" in str(caught.value)
+    assert "Remedy: " in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -179,6 +179,7 @@ def test_files_that_are_no_graph_are_refused(tmp_path: Path, name: str, says: st
     with pytest.raises(InputError, match=says) as caught:
         read_graph(path)
     assert str(path) in str(caught.value)
+    assert "Remedy: " in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def read_anndata(
     *,
     labels: str | None = None,
     unknown: str | None = None,
-    features: str | None = None,
+    features: str | Sequence[str] | None = None,
     k: int | None = None,
 ) -> LabelledGraph:
     """Read an `AnnData`, or the path of a .h5ad file; the nodes are its observations.
@@ -45,6 +46,13 @@ def read_anndata(
     - `labels`: the column of `obs` with the classes. Without it all are unknown. A blank, NaN or
       the category `unknown` is unknown.
     """
+    if features is not None and not isinstance(features, str):
+        raise InputError(
+            "the features of an AnnData are one matrix",
+            expected="'X' or a key of obsm",
+            got=f"features={features!r}",
+            remedy="name one, such as features='X_pca'",
+        )
     anndata = optional_package("anndata", "anndata")
     if isinstance(source, str | Path):
         path = existing_file(Path(source))

@@ -53,7 +53,7 @@ def damaged(path: Path, kind: str, error: BaseException) -> InputError:
         f"the file is not a readable {kind} file",
         where=str(path),
         got=f"{type(error).__name__}, {str(error)[:200]}",
-        remedy="it may be cut off or of another format: write or download it again",
+        remedy="if it is cut off or of another format, write or download it again",
     )
 
 
@@ -170,4 +170,5 @@ def _refuse(bad: NDArray[np.bool_], values: NDArray[Any], where: str, expected: 
             where=where,
             expected=expected,
             got=str(values[nodes[0]]),
+            remedy=f"correct it, or write {UNKNOWN} if the class is not known",
         )

@@ -151,6 +151,7 @@ def _features(file: Mapping[str, Any], where: str, n_nodes: int) -> Features | N
             where=f"{where}, {key}",
             expected=f"{n_nodes:,} rows",
             got=f"type {features.dtype} and shape {features.shape}",
+            remedy="give every node of the adjacency matrix a row",
         )
     checked: Features = features.astype(np.float32, copy=False)
     return checked
