@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from openima.errors import InputError, MissingFileError
 from openima.graph.graph import Graph
 from openima.graph.neighbours import knn_edges
+from openima.graph.readers import anndata_file
 from openima.graph.readers.anndata_file import read_anndata
 from openima.graph.readers.common import optional_package
 
@@ -89,7 +90,16 @@ def test_a_few_cells_are_linked_to_all_others() -> None:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_neighbours_in_a_wide_matrix_are_those_of_its_components(sparse: bool) -> None:
+def test_neighbours_in_a_wide_matrix_are_those_of_its_components(
+    sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[tuple[int, ...]] = []
+
+    def spy(points: Any, k: int) -> Any:
+        searched.append(points.shape)
+        return knn_edges(points, k)
+
+    monkeypatch.setattr(anndata_file, "knn_edges", spy)
     # Two groups in 3 of 80 columns; the others hold next to nothing.
     rng = np.random.default_rng(1)
     x = 0.01 * rng.random((60, 80))
@@ -98,6 +108,7 @@ def test_neighbours_in_a_wide_matrix_are_those_of_its_components(sparse: bool) -
     x = x.astype(np.float32)
     data = anndata.AnnData(sp.csc_matrix(x) if sparse else x)
     first, second = (read_anndata(data, k=5).graph for _ in range(2))
+    assert searched == [(60, 50)] * 2
     targets = np.repeat(np.arange(60), first.in_degrees)
     assert ((first.sources < 30) == (targets < 30)).all()
     assert first.n_features == 80  # reduced to look for neighbours, not to describe nodes
