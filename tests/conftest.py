@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from openima.graph.synthetic import synthetic
+from openima.graph.task import Task
+from openima.methods import Recipe, get_recipe
+from openima.predict.clustering import KMeansClustering
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -17,3 +23,22 @@ def data_root() -> Path:
     if not (root / "CiteSeer" / "raw").is_dir():
         pytest.skip(f"the real graphs are not in {root}; set OPENIMA_DATA to their folder")
     return root
+
+
+@pytest.fixture(scope="session")
+def tiny_task() -> Task:
+    """Make a task that trains in a second: 120 nodes, two known and two hidden classes."""
+    graph = synthetic(120, 4, n_features=16, homophily=0.9, feature_noise=0.4, seed=1)
+    return graph.open_world_task(seed=0, per_class=8)
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Callable[..., Recipe]:
+    """Return a function that makes a recipe small and short: `tiny("openima", seed=3)`."""
+
+    def make(name: str = "openima", **settings: object) -> Recipe:
+        small: dict[str, object] = {"hidden": 16, "heads": 2, "epochs": 3, "batch_size": 64}
+        small |= {"learning_rate": 1e-2, "clustering": KMeansClustering(n_init=2)}
+        return get_recipe(name).with_settings(**{**small, **settings})
+
+    return make
