@@ -142,7 +142,6 @@ def is_symmetric(sources: IndexArray, targets: IndexArray, n_nodes: int) -> bool
     """Tell whether every edge has its reverse; how often an edge is there does not matter."""
     present = np.ones(len(sources), dtype=bool)
     edges = sp.coo_array((present, (sources, targets)), shape=(n_nodes, n_nodes)).tocsr()
-    edges.sum_duplicates()
     # Equal columns mean equal in- and out-degrees, and with them equal rows.
     return np.array_equal(edges.indices, edges.T.tocsr().indices)
 
