@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from openima.nn.products import matmul
+
 BASE_TEMPERATURE = 0.07
 """The reference code multiplies its losses by temperature / 0.07, which the paper leaves out."""
+
+TILE = 1024
+"""Rows of a tile of similarities: small enough for the cache, large enough for fast products."""
 
 
 def contrastive(
@@ -42,25 +47,48 @@ def contrastive(
 
 
 class _Repulsion(torch.autograd.Function):
-    """sum_i weight_i log sum_{k != i} exp(z_i . z_k / t), holding one m x m matrix."""
+    """sum_i weight_i log sum_{k != i} exp(z_i . z_k / t), in tiles of the m x m similarities.
+
+    The matrix is symmetric: only tiles on and above its diagonal are computed, once forward and
+    once backward, and none is kept.
+    """
 
     @staticmethod
     def forward(ctx: Any, z: Tensor, weight: Tensor, temperature: float) -> Tensor:
         top = (z * z).sum(1).max() / temperature  # bounds every product: no overflow
-        similar = torch.mm(z, z.t()).div_(temperature).sub_(top).exp_()
-        similar.fill_diagonal_(0.0)
-        totals = similar.sum(1).clamp_(min=torch.finfo(z.dtype).tiny)
-        ctx.save_for_backward(z, similar, weight / totals)
+        totals = z.new_zeros(len(z))
+        for rows, columns, tile in _tiles(z, temperature, top):
+            totals[rows] += tile.sum(1)
+            if rows != columns:
+                totals[columns] += tile.sum(0)
+        totals.clamp_(min=torch.finfo(z.dtype).tiny)
+        ctx.save_for_backward(z, weight / totals, top)
         ctx.temperature = temperature
         return (weight * (totals.log() + top)).sum()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        # d/dz_i: row i and, the matrix being symmetric, column i of the softmax.
-        z, similar, share = ctx.saved_tensors
-        by_row, by_column = torch.mm(similar, torch.cat([z, share[:, None] * z], 1)).chunk(2, 1)
-        d_z = by_column.addcmul(share[:, None], by_row)
+        # z_i appears in row i and, by symmetry, in column i of the softmax.
+        z, share, top = ctx.saved_tensors
+        d_z = torch.zeros_like(z)
+        for rows, columns, tile in _tiles(z, ctx.temperature, top):
+            tile *= share[rows, None] + share[columns]
+            d_z[rows] += matmul(tile, z[columns])
+            if rows != columns:
+                d_z[columns] += matmul(z[rows].t(), tile).t()
         return d_z.mul_(grads[0] / ctx.temperature), None, None
 
 
 _repulsion: Callable[..., Tensor] = _Repulsion.apply
+
+
+def _tiles(z: Tensor, temperature: float, top: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
+    """Yield exp(z_i . z_j / t - top), zero for i = j, for tiles on and above the diagonal."""
+    scaled = z / temperature
+    slices = [slice(start, start + TILE) for start in range(0, len(z), TILE)]
+    for number, rows in enumerate(slices):
+        for columns in slices[number:]:
+            tile = matmul(scaled[rows], z[columns].t()).sub_(top).exp_()
+            if rows == columns:
+                tile.fill_diagonal_(0.0)
+            yield rows, columns, tile

@@ -74,8 +74,11 @@ class _Attend(torch.autograd.Function):
         ctx.settings = settings
         weights = _dropped(alpha, mask, settings.p).t().contiguous()  # (H, E)
         n_heads, n_pieces, width = len(weights), len(values), values.shape[2]
-        shape = (n_heads, n_pieces) if settings.shared else (n_heads,)
-        out = values.new_empty(*shape, block.n_targets, width)
+        if settings.shared:  # in memory the pieces of a target lie side by side: one row to map
+            rows_of_all = values.new_empty(n_heads, block.n_targets, n_pieces, width)
+            out = rows_of_all.transpose(1, 2)
+        else:
+            out = values.new_empty(n_heads, block.n_targets, width)
         for h in range(n_heads):
             for slot, rows in _pieces(out[h], values, h, settings.shared):
                 slot.copy_(weighted_sums(rows, block.sources, block.indptr, weights[h]))
@@ -85,7 +88,7 @@ class _Attend(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         values, source_scores, target_scores, alpha, mask = ctx.saved_tensors
         block, slope, p, shared = ctx.settings
-        grad = grads[0].contiguous()
+        grad = _piecewise(grads[0]) if shared else grads[0].contiguous()
         per_head = alpha.new_zeros(alpha.shape[1], block.n_edges)
         for h in range(len(per_head)):
             for slot, rows in _pieces(grad[h], values, h, shared):
@@ -108,6 +111,11 @@ class _Attend(torch.autograd.Function):
 
 
 _attend: Callable[..., Tensor] = _Attend.apply
+
+
+def _piecewise(grad: Tensor) -> Tensor:
+    """Lay (H, C, n_targets, W) out in memory as (C, H, n_targets, W)."""
+    return grad.transpose(0, 1).contiguous().transpose(0, 1)
 
 
 def _pieces(
@@ -138,7 +146,7 @@ def _to_shared_values(grad: Tensor, weights: Tensor, back: EdgesBySource) -> Ten
     rows = (back.rows[:, None] + offsets).view(-1)
     d_values = grad.new_empty(n_pieces, len(back.indptr) - 1, width)
     for c in range(n_pieces):
-        flat = grad[:, c].reshape(n_heads * n_targets, width)
+        flat = grad[:, c].view(n_heads * n_targets, width)
         d_values[c] = weighted_sums(flat, rows, back.indptr * n_heads, weights.view(-1))
     return d_values
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from openima.graph.blocks import Block, Reach
 from openima.nn.attention import attend
+from openima.nn.products import project
 from openima.nn.rows import DenseRows, Rows
 
 EDGE_COST = 4.0
@@ -82,13 +83,13 @@ class GATLayer(nn.Module):
         if first:  # (H, C, n, W) x (H, C, W, D), summed over the pieces
             heads, n_pieces, n, width = sums.shape
             rows = sums.transpose(1, 2).reshape(heads, n, n_pieces * width)
-            sums = torch.bmm(rows, self.weight)
+            sums = project(rows, self.weight)
         return F.elu(sums + self.bias)
 
     def _scores(self, x: Rows, block: Block) -> tuple[Tensor, Tensor]:
         """Return the part of the edge scores that each source and each target gives, (n, H)."""
         folded = torch.einsum("hfd,khd->fkh", self.weight, self.attention)  # (F, 2, H)
-        scores = x.project(folded.flatten(1)[None])[0]
+        scores = x.score(folded.flatten(1))
         heads = self.config.heads
         return scores[:, :heads], scores[:, heads:].index_select(0, block.self_rows)
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from openima.graph.graph import Features, Graph
 from openima.nn.dropout import dropout, keep_mask
+from openima.nn.products import project
 from openima.nn.sparse import sparse_matmul
 
 DENSE_FROM = 0.1
@@ -29,6 +30,10 @@ class Rows(ABC):
     @abstractmethod
     def project(self, weight: Tensor) -> Tensor:
         """Multiply by each of the matrices `weight` (H, F, D); returns (H, n, D)."""
+
+    @abstractmethod
+    def score(self, vectors: Tensor) -> Tensor:
+        """Multiply by the few columns `vectors` (F, K); returns (n, K)."""
 
     @abstractmethod
     def shared_pieces(self) -> Tensor | None:
@@ -54,7 +59,12 @@ class DenseRows(Rows):
         """Multiply by (H, F, D) as one product a head."""
         n_pieces, n, _ = self.pieces.shape
         rows = self.pieces[0] if n_pieces == 1 else self.pieces.transpose(0, 1).reshape(n, -1)
-        return torch.matmul(rows, weight)
+        return project(rows, weight)
+
+    def score(self, vectors: Tensor) -> Tensor:
+        """Multiply piece by piece, without joining them."""
+        n_pieces, _, width = self.pieces.shape
+        return torch.bmm(self.pieces, vectors.view(n_pieces, width, -1)).sum(0)
 
     def shared_pieces(self) -> Tensor:
         """Return the pieces as they are."""
@@ -87,6 +97,10 @@ class SparseRows(Rows):
     def project(self, weight: Tensor) -> Tensor:
         """Multiply by (H, F, D) at a cost in proportion to the stored values."""
         return sparse_matmul(self.indptr, self.columns, self.values, weight)
+
+    def score(self, vectors: Tensor) -> Tensor:
+        """Multiply as a projection of one head."""
+        return self.project(vectors[None])[0]
 
     def shared_pieces(self) -> None:
         """Sparse rows are always projected first."""

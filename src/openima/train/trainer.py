@@ -25,6 +25,7 @@ from openima.nn.rows import FeatureStore
 from openima.predict.predictors import name_groups
 from openima.train.checkpoint import Checkpoint
 from openima.train.evaluate import evaluate
+from openima.train.memory import keep_freed_memory
 from openima.train.progress import epoch_bar
 from openima.train.snapshot import Snapshot
 
@@ -73,6 +74,7 @@ def train(
         saved.restore(run)
     epochs = recipe.train.epochs
     with (
+        keep_freed_memory(),
         _matmul_precision(recipe.train.precision),
         epoch_bar(recipe.title, epochs, run.n_steps, shown=progress) as bar,
     ):
