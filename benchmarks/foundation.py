@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -54,9 +53,6 @@ def loading(name: str) -> Work | None:
     dataset = find_dataset(name)
     if not all((ROOT / dataset.folder / "raw" / file).is_file() for file in dataset.files):
         return None
-    if name == "digits":
-        import_module("sklearn.datasets")
-        import_module("sklearn.neighbors")
 
     def work() -> str:
         return str(load_dataset(name, ROOT).graph)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from openima.errors import InputError
 from openima.graph.neighbours import knn_edges
@@ -49,7 +49,6 @@ def test_points_in_one_place_are_not_their_own_neighbours() -> None:
 
 def test_the_number_of_threads_changes_nothing() -> None:
     points = np.random.default_rng(0).integers(0, 3, (1500, 20))  # full of equal distances
-    threadpool_limits = import_module("threadpoolctl").threadpool_limits
     with threadpool_limits(1):
         one, _ = knn_edges(points, 7)
     with threadpool_limits(3):

@@ -9,10 +9,10 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+from sklearn.datasets import load_digits
 
 from openima.errors import InputError
 from openima.graph import ogb
@@ -117,7 +117,7 @@ def _read_digits(_folder: Path) -> LabelledGraph:
 
     The images come with scikit-learn, so that this data set needs neither files nor network.
     """
-    digits = import_module("sklearn.datasets").load_digits()
+    digits = load_digits()
     pixels = (digits.data / 16).astype(np.float32)
     source, target = knn_edges(pixels, DIGITS_NEIGHBOURS)
     graph = Graph.from_edges(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
 
 from openima.errors import InputError
 
@@ -40,8 +40,7 @@ def knn_edges(points: ArrayLike, k: int) -> tuple[NDArray[np.int64], NDArray[np.
             remedy="fill in or drop missing values first",
         )
     # Imported late: scikit-learn takes a second to load, and few graphs need this.
-    threadpool_limits = import_module("threadpoolctl").threadpool_limits
-    search = import_module("sklearn.neighbors").NearestNeighbors(n_neighbors=k).fit(matrix)
+    search = NearestNeighbors(n_neighbors=k).fit(matrix)
     # One thread: which of two equally near points is taken would else depend on their number.
     with threadpool_limits(1):
         nearest = search.kneighbors(return_distance=False)  # of the fitted points, itself excluded

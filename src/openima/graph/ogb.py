@@ -8,21 +8,19 @@ import shutil
 import tempfile
 import zlib
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from openima.errors import InputError
 from openima.graph.graph import Graph
 from openima.graph.readers.common import damaged, existing_file, labels_from_numbers
 from openima.graph.task import LabelledGraph
-
-pa_csv = import_module("pyarrow.csv")  # by name: pyarrow ships no types
-pa_type = import_module("pyarrow").from_numpy_dtype
 
 FILES = (
     "edge.csv.gz",
@@ -96,7 +94,7 @@ def _table(
     """Read a table without a header, block by block, into one array `(n_rows, n_columns)`."""
     if n_rows < 0:
         raise InputError("a number of rows is negative", where=str(path.parent), got=str(n_rows))
-    types = {f"f{i}": pa_type(np.dtype(dtype)) for i in range(n_columns)}
+    types = {f"f{i}": pa.from_numpy_dtype(np.dtype(dtype)) for i in range(n_columns)}
     table = np.zeros((n_rows, n_columns), dtype=dtype, order="F" if order == "F" else "C")
     done = 0
     try:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA, TruncatedSVD
 
 from openima.errors import InputError
 from openima.graph.neighbours import knn_edges
@@ -151,8 +151,7 @@ def _refuse_nonfinite(matrix: Any, where: str) -> None:
 
 def _reduced(matrix: Any) -> NDArray[Any]:
     """Project an (N, D) matrix to at most 50 columns that keep most of its variance."""
-    decomposition = import_module("sklearn.decomposition")
-    method = decomposition.TruncatedSVD if _is_sparse(matrix) else decomposition.PCA
+    method = TruncatedSVD if _is_sparse(matrix) else PCA
     if matrix.dtype.kind != "f":
         matrix = matrix.astype(np.float32)
     model = method(n_components=min(_WIDEST, matrix.shape[0]), random_state=0)

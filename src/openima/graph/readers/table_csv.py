@@ -11,8 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
 from openima.errors import InputError
-from openima.graph.readers.table_arrow import pa, pa_csv
 from openima.graph.readers.table_base import (
     BLANKS,
     Cell,

@@ -6,10 +6,11 @@ import re
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from openima.errors import InputError
-from openima.graph.readers.table_arrow import pa, pc
 from openima.graph.readers.table_base import Table, refuse_cell
 from openima.graph.readers.table_columns import EdgeColumns
 from openima.graph.readers.table_values import trimmed

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from openima.errors import InputError
 from openima.graph.graph import SparseFeatures
@@ -48,7 +48,7 @@ def bag_of_words(table: Table, column: str, texts: Any) -> tuple[SparseFeatures,
     words the most frequent stay. A text without such a word is a row of zeros. `texts` is an
     Arrow chunked array of n strings; the names of the features are `column:word`.
     """
-    words = import_module("sklearn.feature_extraction.text").TfidfVectorizer(
+    words = TfidfVectorizer(
         min_df=MIN_ROWS_PER_WORD, max_features=MAX_WORDS, norm="l2", dtype=np.float32
     )
     if not _words_in(texts, words.build_analyzer()):

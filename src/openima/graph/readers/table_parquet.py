@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from openima.errors import InputError
-from openima.graph.readers.table_arrow import pa, pc, pq
 from openima.graph.readers.table_base import Cell, Part, check_columns, refuse_empty, refuse_text
 
 _CELLS = 1 << 24  # how many are decoded in one go

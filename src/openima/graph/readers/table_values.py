@@ -7,10 +7,11 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from openima.errors import InputError
-from openima.graph.readers.table_arrow import pa, pc
 from openima.graph.readers.table_base import BLANKS, Table, refuse_cell
 from openima.graph.task import UNKNOWN, Labels
 

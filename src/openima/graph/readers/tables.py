@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from openima.errors import InputError, MissingFileError
 from openima.graph.graph import Features, Graph
-from openima.graph.readers.table_arrow import pa
 from openima.graph.readers.table_base import Part, Table
 from openima.graph.readers.table_columns import NodeColumns, edge_columns, node_columns
 from openima.graph.readers.table_csv import CsvTable
