@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from openima.graph.blocks import Block
+from openima.nn.attention import attend
+
+Edges = Sequence[tuple[int, int]]
+MakeBlock = Callable[[Edges, int, int], Block]
+
+HEADS = 3
+CASES: dict[str, tuple[Edges, int, int]] = {  # edges, targets, sources
+    "no edges": ([], 3, 4),
+    "one edge": ([(2, 1)], 3, 4),
+    "one node": ([(0, 0)], 1, 1),
+    "targets without edges": ([(0, 1), (3, 1), (4, 3), (1, 3), (0, 3)], 5, 6),
+    "unsorted sources": ([(5, 0), (2, 0), (4, 0), (3, 1), (0, 1), (5, 1)], 2, 6),
+    "loops and parallel edges": (
+        [(0, 0), (0, 0), (1, 0), (1, 1), (2, 1), (2, 1), (2, 1), (2, 2), (0, 0)],
+        3,
+        3,
+    ),
+    "a hub": ([(s, 1) for s in range(300)], 3, 301),
+    "more edges than pairs": ([(0, 0)] * 5 + [(1, 0)] * 4, 1, 2),
+}
+CROWDED = pytest.mark.xfail(
+    raises=RuntimeError, strict=True, reason="sampled_addmm refuses more edges than pairs of nodes"
+)
+DIFFERENTIABLE = [
+    pytest.param(case, marks=CROWDED) if case == "more edges than pairs" else case for case in CASES
+]
+
+
+def inputs(
+    block: Block, *, shared: bool, seed: int = 0, width: int = 4
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw values and scores in float64; two shared pieces, or one set of rows a head."""
+    generator = torch.Generator().manual_seed(seed)
+    shapes = (
+        (2 if shared else HEADS, block.n_sources, width),
+        (block.n_sources, HEADS),
+        (block.n_targets, HEADS),
+    )
+    values, source, target = (
+        torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
+        for shape in shapes
+    )
+    return values, source, target
+
+
+def by_double_loop(
+    values: Tensor, source: Tensor, target: Tensor, block: Block, *, shared: bool, slope: float
+) -> Tensor:
+    """Write the definition out, one target and one head at a time."""
+    v, a, b = (x.detach().numpy() for x in (values, source, target))
+    pieces, _, width = v.shape
+    out = np.zeros((HEADS, pieces if shared else 1, block.n_targets, width))
+    for t in range(block.n_targets):
+        edges = range(int(block.indptr[t]), int(block.indptr[t + 1]))
+        of_edge = [int(block.sources[e]) for e in edges]
+        for h in range(HEADS):
+            raw = [a[s, h] + b[t, h] for s in of_edge]
+            scores = [r if r > 0 else slope * r for r in raw]
+            total = sum(math.exp(s) for s in scores)
+            for s, score in zip(of_edge, scores, strict=True):
+                for c in range(out.shape[1]):
+                    out[h, c, t] += math.exp(score) / total * v[c if shared else h, s]
+    return torch.from_numpy(out if shared else out[:, 0])
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture
+def simple(make_block: MakeBlock) -> Block:
+    """Every source once into each of six targets, so that a weight is an edge."""
+    return make_block([(s, t) for t in range(6) for s in range(50)], 6, 50)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("slope", [0.2, 0.01])
+@pytest.mark.parametrize("case", CASES)
+def test_equals_a_double_loop(make_block: MakeBlock, case: str, slope: float, shared: bool) -> None:
+    block = make_block(*CASES[case])
+    tensors = inputs(block, shared=shared)
+    result = attend(*tensors, block, shared=shared, slope=slope)
+    expected = by_double_loop(*tensors, block, shared=shared, slope=slope)
+    torch.testing.assert_close(result, expected, rtol=1e-12, atol=1e-12)
+    empty = block.indptr.diff() == 0
+    assert not result[..., empty, :].any()
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data(), shared=st.booleans())
+def test_equals_a_double_loop_on_any_block(
+    make_block: MakeBlock, data: st.DataObject, shared: bool
+) -> None:
+    n_targets = data.draw(st.integers(1, 4))
+    n_sources = data.draw(st.integers(n_targets, 6))
+    edge = st.tuples(st.integers(0, n_sources - 1), st.integers(0, n_targets - 1))
+    block = make_block(data.draw(st.lists(edge, max_size=12)), n_targets, n_sources)
+    tensors = inputs(block, shared=shared, seed=data.draw(st.integers(0, 100)))
+    result = attend(*tensors, block, shared=shared)
+    expected = by_double_loop(*tensors, block, shared=shared, slope=0.2)
+    torch.testing.assert_close(result, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.4])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("case", [case for case in DIFFERENTIABLE if case != "a hub"])
+def test_gradients_equal_finite_differences(
+    make_block: MakeBlock, case: str, shared: bool, p: float
+) -> None:
+    block = make_block(*CASES[case])
+
+    def reseeded(values: Tensor, source: Tensor, target: Tensor) -> Tensor:
+        return attend(values, source, target, block, shared=shared, p=p, generator=seeded(5))
+
+    assert torch.autograd.gradcheck(reseeded, inputs(block, shared=shared, width=2))
+
+
+@pytest.mark.parametrize("case", DIFFERENTIABLE)
+def test_shared_rows_are_rows_repeated_for_each_head(make_block: MakeBlock, case: str) -> None:
+    block = make_block(*CASES[case])
+    pieces, source, target = inputs(block, shared=True)
+    shared = attend(pieces, source, target, block, shared=True)  # (H, C, n, W)
+    upstream = torch.randn(shared.shape, generator=seeded(1), dtype=torch.float64)
+    expected = torch.autograd.grad(shared, (pieces, source, target), upstream)
+
+    rows = pieces.transpose(0, 1).reshape(1, block.n_sources, -1).expand(HEADS, -1, -1)
+    repeated = attend(rows, source, target, block)  # (H, n, C * W)
+    by_piece = repeated.view(HEADS, block.n_targets, 2, -1).transpose(1, 2)
+    torch.testing.assert_close(by_piece, shared, rtol=1e-12, atol=1e-12)
+    gradients = torch.autograd.grad(by_piece, (pieces, source, target), upstream)
+    for gradient, other in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(gradient, other, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_huge_scores_pick_the_largest_and_stay_finite(make_block: MakeBlock, shared: bool) -> None:
+    block = make_block([(0, 0), (1, 0), (2, 0), (0, 1), (2, 1)], 3, 4)
+    values = inputs(block, shared=shared)[0].detach().float().requires_grad_()
+    source = torch.tensor([-1e4, 1e4, 0.0, 0.0])[:, None].repeat(1, HEADS).requires_grad_()
+    target = torch.tensor([1e4, -1e4, 0.0])[:, None].repeat(1, HEADS).requires_grad_()
+    out = attend(values, source, target, block, shared=shared)
+    picked = values.detach()[:, [1, 2]]
+    expected = picked.expand(HEADS, -1, -1, -1) if shared else picked
+    assert torch.equal(out[..., :2, :], expected)
+    for gradient in torch.autograd.grad(out.sum(), (values, source, target)):
+        assert gradient.isfinite().all()
+
+
+def test_inputs_are_left_as_they_were(simple: Block) -> None:
+    tensors = inputs(simple, shared=False)
+    before = [x.detach().clone() for x in tensors]
+    torch.autograd.backward(attend(*tensors, simple, p=0.5, generator=seeded(0)).sum())
+    for now, then in zip(tensors, before, strict=True):
+        assert torch.equal(now.detach(), then)
+
+
+def test_scores_learn_where_values_do_not(simple: Block) -> None:
+    values, source, target = inputs(simple, shared=True)
+    upstream = torch.randn(HEADS, 2, 6, 4, generator=seeded(2), dtype=torch.float64)
+    wanted = torch.autograd.grad(
+        attend(values, source, target, simple, shared=True), (source, target), upstream
+    )
+    data = attend(values.detach(), source, target, simple, shared=True)
+    for gradient, other in zip(
+        torch.autograd.grad(data, (source, target), upstream), wanted, strict=True
+    ):
+        assert torch.equal(gradient, other)
