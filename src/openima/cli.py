@@ -8,8 +8,10 @@ from rich.table import Table
 
 from openima.graph.datasets import dataset_names, load_dataset
 from openima.graph.task import PAPER_SEEDS, Task
+from openima.methods import get_recipe, recipes
+from openima.train.trainer import TrainResult, train
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
+app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @app.callback()
@@ -19,15 +21,26 @@ def openima() -> None:
 
 @app.command()
 def datasets() -> None:
-    """List the data sets that `load_dataset` knows."""
-    Console().print("\n".join(dataset_names()))
+    """List the data sets that openima can load by name."""
+    for name in dataset_names():
+        typer.echo(name)
+
+
+@app.command()
+def methods() -> None:
+    """List the methods by name."""
+    for name, recipe in recipes().items():
+        typer.echo(f"{name:<20} {recipe.title}")
 
 
 @app.command()
 def demo() -> None:
-    """Show a task on the handwritten digits: five known, five to discover."""
+    """Discover five of the ten handwritten digits: the other five are known, fifty images each."""
+    console = Console()
     task = load_dataset("digits").open_world_task(seed=PAPER_SEEDS[0])
-    Console().print(task_table(task))
+    console.print(task_table(task))
+    result = train(task, get_recipe("openima").with_settings(seed=PAPER_SEEDS[0]))
+    console.print(accuracy_table(result))
 
 
 def task_table(task: Task) -> Table:
@@ -39,4 +52,15 @@ def task_table(task: Task) -> Table:
         table.add_column(column, justify="right")
     for row in task.class_counts().itertuples(index=False):
         table.add_row(*(str(cell) for cell in row))
+    return table
+
+
+def accuracy_table(result: TrainResult) -> Table:
+    """Lay out how well hidden labels were found again, at the epoch that SC&ACC chooses."""
+    row = result.history.iloc[result.best]
+    title = f"{result.recipe.title}, epoch {row['epoch']:.0f} of {len(result.history)}"
+    table = Table(title=title, caption="share of test nodes put into the right class")
+    for column in ("All", "Seen", "Novel"):
+        table.add_column(column, justify="right")
+    table.add_row(*(f"{row[column]:.1%}" for column in ("all", "seen", "novel")))
     return table
