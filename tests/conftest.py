@@ -38,7 +38,7 @@ def tiny() -> Callable[..., Recipe]:
 
     def make(name: str = "openima", **settings: object) -> Recipe:
         small: dict[str, object] = {"hidden": 16, "heads": 2, "epochs": 3, "batch_size": 64}
-        small |= {"learning_rate": 1e-2, "clustering": KMeansClustering(n_init=2)}
+        small |= {"learning_rate": 1e-2, "clustering": KMeansClustering(n_init=2), "device": "cpu"}
         return get_recipe(name).with_settings(**{**small, **settings})
 
     return make
