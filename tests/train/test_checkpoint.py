@@ -77,7 +77,8 @@ from openima.methods import get_recipe
 from openima.train.trainer import train
 
 task = synthetic(400, 4, n_features=16, seed=3).open_world_task(seed=1, per_class=20)
-recipe = get_recipe("openima").with_settings(hidden=16, heads=2, batch_size=100, seed=2, device="cpu")
+small = {"hidden": 16, "heads": 2, "batch_size": 100, "seed": 2, "device": "cpu"}
+recipe = get_recipe("openima").with_settings(**small)
 
 if __name__ == "__main__":
     torch.set_num_threads(int(sys.argv[2]))
