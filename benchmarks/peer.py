@@ -80,8 +80,8 @@ class Peer:
         self.rng = np.random.default_rng(config.seed)
         self.task, self.recipe = task, recipe
         features = task.graph.features
-        dense = features if isinstance(features, np.ndarray) else features.toarray()
-        self.x = torch.from_numpy(np.asarray(dense, dtype=np.float32))
+        dense = features.copy() if isinstance(features, np.ndarray) else features.toarray()
+        self.x = torch.from_numpy(dense.astype(np.float32, copy=False))
         self.edge_index = self._edges(edge_share)
         self.encoder = Encoder(task.graph.n_features, recipe.encoder)
         self.head = nn.Linear(recipe.encoder.hidden, task.n_classes)
