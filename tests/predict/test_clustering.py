@@ -160,6 +160,32 @@ def test_a_mixture_finds_groups_of_different_spread() -> None:
     assert k_means < 0.9
 
 
+@pytest.mark.parametrize(
+    ("plain", "changed"),
+    [
+        (KMeansClustering(), KMeansClustering(n_init=1)),
+        (MiniBatchKMeansClustering(), MiniBatchKMeansClustering(batch_size=32)),
+        (MiniBatchKMeansClustering(), MiniBatchKMeansClustering(n_init=1)),
+        (
+            MiniBatchKMeansClustering(batch_size=32),
+            MiniBatchKMeansClustering(batch_size=32, max_no_improvement=1),
+        ),
+        (SphericalKMeansClustering(), SphericalKMeansClustering(n_init=1)),
+        (SphericalKMeansClustering(), SphericalKMeansClustering(max_iter=1)),
+        (GaussianMixtureClustering(), GaussianMixtureClustering("full")),
+        (GaussianMixtureClustering(), GaussianMixtureClustering("tied")),
+        (GaussianMixtureClustering(), GaussianMixtureClustering("spherical")),
+        (GaussianMixtureClustering(), GaussianMixtureClustering(n_init=5)),
+        (GaussianMixtureClustering(), GaussianMixtureClustering(regularisation=0.5)),
+    ],
+    ids=str,
+)
+def test_every_setting_does_something(plain: Clustering, changed: Clustering) -> None:
+    z = np.random.default_rng(1).standard_normal((300, 4)).astype(np.float32)
+    before, after = ([how(z, 6, s).centres.tobytes() for s in range(4)] for how in (plain, changed))
+    assert before != after
+
+
 @every
 def test_equal_rows_are_no_trouble(clustering: Clustering) -> None:
     """A collapsed encoder must end in poor figures, not in a warning or an error."""
