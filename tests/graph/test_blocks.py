@@ -219,7 +219,6 @@ def test_sampling_needs_a_generator() -> None:
         near.reach(np.array([1]), (None, 3))
 
 
-@pytest.mark.xfail(raises=MemoryError, strict=True, reason="room for the whole fan-out is taken")
 def test_a_fan_out_beyond_every_degree_takes_all_neighbours() -> None:
     pairs = [(0, 1), (2, 1), (3, 1), (1, 0)]
     near = Neighbourhoods(graph_of(pairs, 4))

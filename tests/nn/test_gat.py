@@ -10,6 +10,7 @@ import torch
 from scipy.stats import kstest
 from torch import Tensor
 
+from openima.errors import InputError
 from openima.graph.blocks import Block, Neighbourhoods, Reach
 from openima.graph.graph import Graph
 from openima.nn.attention import attend
@@ -186,12 +187,18 @@ def test_training_leaves_the_features_as_they_were(make_graph: MakeGraph, densit
     assert all(p.grad is not None and p.grad.isfinite().all() for p in encoder.parameters())
 
 
-@pytest.mark.xfail(
-    raises=RuntimeError, strict=True, reason="sampled_addmm refuses more edges than pairs of nodes"
-)
 def test_a_lone_node_with_a_loop_of_its_own_can_be_trained() -> None:
     graph = Graph.from_edges([0], [0], np.ones((2, 3)), directed=True)
     reach = Neighbourhoods(graph).reach(np.array([0]), (None, None))
     encoder = GATEncoder(3, SMALL, seeded(1))
     torch.autograd.backward(encoder(FeatureStore(graph, CPU).rows(reach.inputs), reach).g.sum())
     assert all(p.grad is not None and p.grad.isfinite().all() for p in encoder.parameters())
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"hidden": 0}, {"heads": -1}, {"feature_dropout": 1.0}, {"attention_dropout": -0.1}],
+)
+def test_a_shape_without_a_meaning_is_refused(setting: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(setting))):
+        EncoderConfig(**setting)

@@ -162,7 +162,6 @@ def test_features_of_any_type_become_float32(
         assert torch.equal(product, expected)
 
 
-@pytest.mark.xfail(raises=ValueError, strict=True, reason="SciPy has no sparse half precision")
 def test_dense_features_of_half_precision_may_be_mostly_zero() -> None:
     features = np.zeros((30, 4), dtype=np.float16)
     features[3, 1] = 0.5

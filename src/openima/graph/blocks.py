@@ -180,6 +180,7 @@ def _sampled_ranges(
     for j = n - k … n - 1 draw t in [0, j] and take t, or j where t was taken before.
     """
     n_neighbours = (stops - starts - 1).astype(np.int64)
+    fan_out = min(fan_out, int(n_neighbours.max(initial=0)))
     taken = np.minimum(n_neighbours, fan_out)
     picks = np.broadcast_to(np.arange(fan_out), (len(starts), fan_out)).copy()
     many = np.flatnonzero(n_neighbours > fan_out)

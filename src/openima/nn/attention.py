@@ -1,9 +1,8 @@
 """Attention over in-edges: softmax, dropout and the weighted sum, as one differentiable step.
 
-Nothing of size edges x heads x channels is ever held. The weighted sums run as embedding-bag
-look-ups (a row of the output is a bag of weighted source rows), the gradient of the weights as
-a dense product sampled at the edges, and every sum over edges follows the sorted order of the
-edges by target or by source, so nothing is scattered.
+Nothing of size edges x heads x channels is ever held. The gradient of the weights is a dense
+product sampled at the edges, and every sum over edges follows their sorted order by target or by
+source, so nothing is scattered.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from openima.graph.blocks import Block, EdgesBySource
-from openima.nn.dropout import keep_mask
+from openima.nn.csr import Factor, gathered_sum, segment_sum, weighted_sums
+from openima.nn.dropout import keep_mask, masked
 
 
 def attend(
@@ -27,6 +27,7 @@ def attend(
     block: Block,
     *,
     shared: bool = False,
+    factor: Factor | None = None,
     slope: float = 0.2,
     p: float = 0.0,
     generator: torch.Generator | None = None,
@@ -39,12 +40,14 @@ def attend(
 
     `values` is (H, n_sources, D), a row a head and source. With `shared`, all heads weigh the
     same rows, (C, n_sources, W), held in C pieces of W columns each (pieces of about 128 columns
-    stay in the cache); the result is then (H, C, n_targets, W).
+    stay in the cache); the result is then (H, C, n_targets, W). With `factor`, a constant
+    matrix (n_sources, F), the values are its products with `values` (H, F, D), made a head at a
+    time, in backward again, and never held together.
     """
     mask = None
     if generator is not None and p > 0.0:
         mask = keep_mask(torch.Size((block.n_edges, source_scores.shape[1])), p, generator)
-    settings = _Settings(block, slope, p, shared)
+    settings = _Settings(block, slope, p, shared, factor)
     return _attend(values, source_scores, target_scores, mask, settings)
 
 
@@ -53,6 +56,7 @@ class _Settings(NamedTuple):
     slope: float
     p: float
     shared: bool
+    factor: Factor | None
 
 
 class _Attend(torch.autograd.Function):
@@ -80,18 +84,18 @@ class _Attend(torch.autograd.Function):
         else:
             out = values.new_empty(n_heads, block.n_targets, width)
         for h in range(n_heads):
-            for slot, rows in _pieces(out[h], values, h, settings.shared):
+            for slot, rows in _pieces(out[h], values, h, settings):
                 slot.copy_(weighted_sums(rows, block.sources, block.indptr, weights[h]))
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         values, source_scores, target_scores, alpha, mask = ctx.saved_tensors
-        block, slope, p, shared = ctx.settings
+        block, slope, p, shared, factor = ctx.settings
         grad = _piecewise(grads[0]) if shared else grads[0].contiguous()
         per_head = alpha.new_zeros(alpha.shape[1], block.n_edges)
         for h in range(len(per_head)):
-            for slot, rows in _pieces(grad[h], values, h, shared):
+            for slot, rows in _pieces(grad[h], values, h, ctx.settings):
                 per_head[h] += edge_products(slot, rows, block)
         # Dropout, then softmax, then LeakyReLU, then the two score vectors.
         d_alpha = _dropped(per_head.t().contiguous(), mask, p)
@@ -105,8 +109,11 @@ class _Attend(torch.autograd.Function):
         d_values = None
         if ctx.needs_input_grad[0]:
             weights = _dropped(alpha, mask, p).index_select(0, back.entries)
-            to_values = _to_shared_values if shared else _to_values
-            d_values = to_values(grad, weights, back)
+            if shared:
+                d_values = _to_shared_values(grad, weights, back)
+            else:
+                turned = None if factor is None else factor.transposed(values.shape[1])
+                d_values = _to_values(grad, weights, back, turned)
         return d_values, d_source, d_target, None, None
 
 
@@ -119,21 +126,26 @@ def _piecewise(grad: Tensor) -> Tensor:
 
 
 def _pieces(
-    by_piece: Tensor, values: Tensor, head: int, shared: bool
+    by_piece: Tensor, values: Tensor, head: int, settings: _Settings
 ) -> Iterable[tuple[Tensor, Tensor]]:
     """Pair what belongs to each piece of one head's sums with that piece of the source rows."""
-    return zip(by_piece, values, strict=True) if shared else [(by_piece, values[head])]
+    if settings.shared:
+        return zip(by_piece, values, strict=True)
+    factor = settings.factor
+    return [(by_piece, values[head] if factor is None else factor.times(values[head]))]
 
 
-def _to_values(grad: Tensor, weights: Tensor, back: EdgesBySource) -> Tensor:
+def _to_values(grad: Tensor, weights: Tensor, back: EdgesBySource, turned: Factor | None) -> Tensor:
     """Send the gradient of the sums (H, n_targets, D) back along the edges to (H, n_sources, D).
 
-    `weights` (E, H) are in order of the sources.
+    `weights` (E, H) are in order of the sources. Where the values are products with a factor,
+    `turned` is that factor transposed, and the gradient goes on to its other factor.
     """
-    d_values = grad.new_empty(len(grad), len(back.indptr) - 1, grad.shape[2])
+    d_values = []
     for h, weight in enumerate(weights.t().contiguous()):
-        d_values[h] = weighted_sums(grad[h], back.rows, back.indptr, weight)
-    return d_values
+        rows = weighted_sums(grad[h], back.rows, back.indptr, weight)
+        d_values.append(rows if turned is None else turned.times(rows))
+    return torch.stack(d_values)
 
 
 def _to_shared_values(grad: Tensor, weights: Tensor, back: EdgesBySource) -> Tensor:
@@ -166,38 +178,15 @@ def _softmax_over_in_edges(scores: Tensor, block: Block) -> Tensor:
 
 
 def _dropped(x: Tensor, mask: Tensor | None, p: float) -> Tensor:
-    return x if mask is None else mask.to(x.dtype).mul_(1.0 / (1.0 - p)).mul_(x)
-
-
-def weighted_sums(rows: Tensor, index: Tensor, indptr: Tensor, weights: Tensor) -> Tensor:
-    """Return the rows sum_k weights[k] * rows[index[k]], k in indptr[i]:indptr[i + 1], for all i.
-
-    A sparse x dense product, with (index, indptr, weights) the CSR matrix.
-    """
-    if index.numel() == 0:
-        return rows.new_zeros(len(indptr) - 1, rows.shape[1])
-    return F.embedding_bag(
-        index, rows, indptr, per_sample_weights=weights, mode="sum", include_last_offset=True
-    )
-
-
-def gathered_sum(rows: Tensor, index: Tensor, indptr: Tensor) -> Tensor:
-    """Sum rows[index[k]] for k in indptr[i]:indptr[i + 1], for all i."""
-    if index.numel() == 0:
-        return rows.new_zeros(len(indptr) - 1, rows.shape[1])
-    return F.embedding_bag(index, rows, indptr, mode="sum", include_last_offset=True)
-
-
-def segment_sum(rows: Tensor, indptr: Tensor) -> Tensor:
-    """Sum rows[indptr[i]:indptr[i + 1]] for all i."""
-    order = torch.arange(len(rows), dtype=indptr.dtype, device=indptr.device)
-    return gathered_sum(rows, order, indptr)
+    return x if mask is None else masked(x, mask, 1.0 / (1.0 - p))
 
 
 def edge_products(targets: Tensor, sources: Tensor, block: Block) -> Tensor:
     """Return targets[t] . sources[s] for each edge s -> t of the block, (E,)."""
     if block.n_edges == 0:
         return targets.new_zeros(0)
+    if block.n_edges > block.n_targets * block.n_sources:  # the sampled product allows no more
+        return (targets @ sources.t())[block.targets, block.sources]
     pattern = _csr(
         block.indptr,
         block.sources,

@@ -10,8 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from openima.errors import InputError
 from openima.graph.blocks import Block, Reach
 from openima.nn.attention import attend
+from openima.nn.dropout import elu_dropout_
 from openima.nn.products import project
 from openima.nn.rows import DenseRows, Rows
 
@@ -36,9 +38,20 @@ class EncoderConfig:
     attention_dropout: float = 0.5
     negative_slope: float = 0.2
 
+    def __post_init__(self) -> None:
+        """Refuse shapes and shares without a meaning."""
+        for name in ("hidden", "heads"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1", got=str(getattr(self, name)))
+        for name in ("feature_dropout", "attention_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(
+                    f"{name} is a share", expected="0 up to 1", got=str(getattr(self, name))
+                )
+
 
 class GATLayer(nn.Module):
-    """One layer of additive attention: dropout, linear map, attention, weighted sum, bias, ELU.
+    """One layer of additive attention: linear map, attention, weighted sum, bias.
 
     With W the map of a head and a, b its two attention vectors, the score of an edge s -> t is
     LeakyReLU(a . W x_s + b . W x_t). The scores are taken as x . (W a), so they need no product
@@ -62,20 +75,23 @@ class GATLayer(nn.Module):
     def forward(self, x: Rows, block: Block, generator: torch.Generator | None) -> Tensor:
         """Return (H, n_targets, D) from the features of the block's sources.
 
-        A generator switches dropout on.
+        A generator switches the dropout of attention weights on.
         """
         config = self.config
-        x = x.dropout(config.feature_dropout, generator)
         source_scores, target_scores = self._scores(x, block)
-        pieces = x.shared_pieces()
+        pieces, factor = x.shared_pieces(), x.factor
         first = pieces is not None and self._sum_first_is_cheaper(block)
-        values = pieces if first and pieces is not None else x.project(self.weight)
+        if pieces is not None and first:
+            values = pieces
+        else:
+            values = x.project(self.weight) if factor is None else self.weight
         sums = attend(
             values,
             source_scores,
             target_scores,
             block,
             shared=first,
+            factor=factor,
             slope=config.negative_slope,
             p=config.attention_dropout,
             generator=generator,
@@ -84,7 +100,7 @@ class GATLayer(nn.Module):
             heads, n_pieces, n, width = sums.shape
             rows = sums.transpose(1, 2).reshape(heads, n, n_pieces * width)
             sums = project(rows, self.weight)
-        return F.elu(sums + self.bias)
+        return sums.add_(self.bias)
 
     def _scores(self, x: Rows, block: Block) -> tuple[Tensor, Tensor]:
         """Return the part of the edge scores that each source and each target gives, (n, H)."""
@@ -123,7 +139,15 @@ class GATEncoder(nn.Module):
 
         A generator switches dropout on: each call with it is a fresh view of the nodes.
         """
-        first, second = self.layers
-        hidden = first(x, reach.blocks[0], generator)
-        g = second(DenseRows(hidden), reach.blocks[1], generator).mean(0)
+        x = x.dropout(self.config.feature_dropout, generator)
+        hidden = self.hidden_rows(self.layers[0](x, reach.blocks[0], generator), generator)
+        return self.join_heads(self.layers[1](hidden, reach.blocks[1], generator))
+
+    def hidden_rows(self, out: Tensor, generator: torch.Generator | None) -> DenseRows:
+        """Turn what the first layer returns, overwriting it, into the rows for the second."""
+        return DenseRows(elu_dropout_(out, self.config.feature_dropout, generator))
+
+    def join_heads(self, out: Tensor) -> Embedding:
+        """Turn what the second layer returns, overwriting it, into embeddings."""
+        g = F.elu_(out).mean(0)
         return Embedding(g, F.normalize(g, dim=1))

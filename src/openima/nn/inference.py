@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
 from openima.graph.blocks import Neighbourhoods
 from openima.nn.gat import Embedding, GATEncoder
@@ -27,13 +26,12 @@ def embed_all(
     for chunk in chunks:
         reach = near.reach(chunk, (None,)).to(store.device)
         out = first(store.rows(reach.inputs), reach.blocks[0], None)
-        hidden[:, chunk[0] : chunk[-1] + 1] = out
+        hidden[:, chunk[0] : chunk[-1] + 1] = encoder.hidden_rows(out, None).pieces
     parts = []
     for chunk in chunks:
         reach = near.reach(chunk, (None,)).to(store.device)
         everything = len(reach.inputs) == near.n_nodes
         index = torch.from_numpy(reach.inputs).to(store.device)
         rows = DenseRows(hidden if everything else hidden.index_select(1, index))
-        parts.append(second(rows, reach.blocks[0], None).mean(0))
-    g = torch.cat(parts)
-    return Embedding(g, F.normalize(g, dim=1))
+        parts.append(encoder.join_heads(second(rows, reach.blocks[0], None)))
+    return Embedding(torch.cat([part.g for part in parts]), torch.cat([part.z for part in parts]))

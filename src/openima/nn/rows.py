@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from openima.graph.graph import Features, Graph
+from openima.nn.csr import Csr, Factor
 from openima.nn.dropout import dropout, keep_mask
-from openima.nn.products import project
+from openima.nn.products import matmul, project
 from openima.nn.sparse import sparse_matmul
 
 DENSE_FROM = 0.1
@@ -38,6 +39,11 @@ class Rows(ABC):
     @abstractmethod
     def shared_pieces(self) -> Tensor | None:
         """Return the rows as (C, n, W) with C * W = F, or None if they are not dense."""
+
+    @property
+    @abstractmethod
+    def factor(self) -> Factor | None:
+        """The matrix itself if its products had better be made when needed than be kept."""
 
     @property
     @abstractmethod
@@ -71,9 +77,34 @@ class DenseRows(Rows):
         return self.pieces
 
     @property
+    def factor(self) -> Factor | None:
+        """The rows, if no gradient will need their product a second time."""
+        return None if torch.is_grad_enabled() else DenseFactor(self.pieces)
+
+    @property
     def n_stored(self) -> int:
         """How many values there are."""
         return self.pieces.numel()
+
+
+@dataclass(frozen=True)
+class DenseFactor:
+    """A dense matrix (n, F) in pieces (C, n, W), multiplied without joining them."""
+
+    pieces: Tensor
+
+    def times(self, dense: Tensor) -> Tensor:
+        """Multiply by (F, D), adding up the products of the pieces."""
+        parts = dense.view(len(self.pieces), -1, dense.shape[1])
+        product = matmul(self.pieces[0], parts[0])
+        for piece, part in zip(self.pieces[1:], parts[1:], strict=True):
+            product += matmul(piece, part)
+        return product
+
+    def transposed(self, n_columns: int) -> DenseFactor:
+        """Return the matrix (F, n), in one piece."""
+        joined = self.pieces.transpose(0, 1).reshape(-1, n_columns)
+        return DenseFactor(joined.t()[None])
 
 
 @dataclass(frozen=True)
@@ -107,6 +138,11 @@ class SparseRows(Rows):
         return
 
     @property
+    def factor(self) -> Csr:
+        """The rows as a sparse matrix."""
+        return Csr(self.indptr, self.columns, self.values)
+
+    @property
     def n_stored(self) -> int:
         """How many values are stored."""
         return len(self.values)
@@ -124,7 +160,7 @@ class FeatureStore:
             dense = features if isinstance(features, np.ndarray) else features.toarray()
             self._matrix: Features = dense.astype(np.float32, copy=False)
         else:
-            self._matrix = sp.csr_array(features).astype(np.float32, copy=False)
+            self._matrix = sp.csr_array(features.astype(np.float32, copy=False))
 
     def rows(self, nodes: NDArray[np.int64]) -> Rows:
         """Return the features of `nodes`, in their order."""

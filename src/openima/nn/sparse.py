@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from openima.graph.blocks import sort_by_column
-from openima.nn.attention import weighted_sums
+from openima.nn.csr import Csr
 
 
 def sparse_matmul(indptr: Tensor, columns: Tensor, values: Tensor, weight: Tensor) -> Tensor:
@@ -29,20 +28,13 @@ class _SparseMatmul(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(indptr, columns, values)
         ctx.n_columns = weight.shape[1]
-        out = weight.new_empty(len(weight), len(indptr) - 1, weight.shape[2])
-        for h, of_head in enumerate(weight):
-            out[h] = weighted_sums(of_head, columns, indptr, values)
-        return out
+        matrix = Csr(indptr, columns, values)
+        return torch.stack([matrix.times(of_head) for of_head in weight])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        indptr, columns, values = ctx.saved_tensors
-        grad = grads[0].contiguous()
-        back = sort_by_column(indptr, columns, ctx.n_columns)
-        by_column = values.index_select(0, back.entries)
-        d_weight = grad.new_empty(len(grad), ctx.n_columns, grad.shape[2])
-        for h, of_head in enumerate(grad):
-            d_weight[h] = weighted_sums(of_head, back.rows, back.indptr, by_column)
+        turned = Csr(*ctx.saved_tensors).transposed(ctx.n_columns)
+        d_weight = torch.stack([turned.times(of_head) for of_head in grads[0].contiguous()])
         return d_weight, None, None, None
 
 

@@ -131,6 +131,7 @@ class Run:
                 sums[name] = sums.get(name, 0.0) + value / self.n_steps
             yield
         step_cpu = time.process_time() - cpu
+        self.optimiser.zero_grad(set_to_none=True)
         self.epoch += 1
         self.snapshot = self.look(*self._embed_all())
         groups = self.recipe.predictor(self.snapshot)
