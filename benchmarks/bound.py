@@ -1,4 +1,4 @@
-"""What a step of OpenIMA must at least compute, counted from the sizes of its blocks."""
+"""The arithmetic of a step of OpenIMA, counted from the sizes of its blocks."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def step_flops(run: Run, nodes: NDArray[np.int64]) -> dict[str, int]:
     - `similarities`: tiles of both contrastive terms;
     - `head`: the classifier on the batch, and on the training nodes.
 
-    Element-wise work (softmax, dropout, ELU, the optimiser) and the search for the blocks are
-    left out: the count is a lower bound.
+    What is computed twice to save memory counts twice. Element-wise work (softmax, dropout, ELU,
+    the optimiser) and the search for the blocks are left out.
     """
     targets = np.union1d(nodes, run.task.train)
     reach = run.near.reach(targets, run.recipe.train.fan_outs, run.rng)
@@ -56,7 +56,7 @@ def _layer(layer: GATLayer, block: Block, rows: Rows | None) -> dict[str, int]:
     dense = 3 * 2 * n_inputs * n_outputs  # both attention vectors, folded into the weights
     if isinstance(rows, SparseRows):
         kept = round(rows.n_stored * (1.0 - layer.config.feature_dropout))
-        features = 2 * kept * (n_outputs + 2 * heads)
+        features = kept * (3 * n_outputs + 2 * 2 * heads)  # mapped rows are made again backward
         return {"dense": dense, "features": features, "edges": 3 * block.n_edges * n_outputs}
     passes = 3 if rows is None else 2
     dense += passes * block.n_sources * n_inputs * 2 * heads

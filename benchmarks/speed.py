@@ -42,8 +42,8 @@ NAMES = {
     "peer-kept": "peer, memory kept",
 }
 OURS = ("openima", "bfloat16")
-COPIES = {"peer": 9.0, "peer-kept": 11.5}
-"""Measured peak of a peer's step on Photo, in arrays of edges x 1024 float32."""
+COPIES = {"peer": 7.5, "peer-kept": 9.75}
+"""Peak of a peer's step in arrays of edges x 1024 float32 (measured on Photo and Computers)."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,10 @@ def extrapolate(part: Costs, share: float, smaller: Costs, smaller_share: float)
 def share_that_fits(kind: str, size: dict[str, Any], gigabytes: float) -> float:
     """Return the largest share of a graph's edges, in steps of 5%, for which a peer has room.
 
-    Besides the edges' arrays: the libraries, the dense features, and for both views their
-    dropped-out copy, its mask and its product.
+    Besides the edges' arrays: the libraries, a few copies of the dense features (measured on
+    Physics), and what both views keep of all nodes.
     """
-    fixed = 1e9 + 4.0 * size["nodes"] * (6 * size["features"] + 16 * 1024)
+    fixed = 1e9 + 4.0 * size["nodes"] * (4 * size["features"] + 16 * 1024)
     of_edges = COPIES[kind] * 4.0 * 1024 * (size["edges"] + size["nodes"])
     share: float = math.floor(20 * (gigabytes * 1e9 - fixed) / of_edges) / 20
     if share < 0.1:
