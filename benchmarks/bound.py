@@ -62,7 +62,8 @@ def _layer(layer: GATLayer, block: Block, rows: Rows | None) -> dict[str, int]:
     dense += passes * block.n_sources * n_inputs * 2 * heads
     if layer._sum_first_is_cheaper(block):
         dense += 3 * block.n_targets * n_inputs * n_outputs
-        return {"dense": dense, "edges": passes * block.n_edges * heads * n_inputs}
+        edges = (passes + 1) * block.n_edges * heads * n_inputs  # sums are made again backward
+        return {"dense": dense, "edges": edges}
     dense += passes * block.n_sources * n_inputs * n_outputs
     return {"dense": dense, "edges": 3 * block.n_edges * n_outputs}
 

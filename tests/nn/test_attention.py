@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,30 +36,52 @@ CASES: dict[str, tuple[Edges, int, int]] = {  # edges, targets, sources
 }
 
 
-def inputs(
-    block: Block, *, shared: bool, seed: int = 0, width: int = 4
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Draw values and scores in float64; two shared pieces, or one set of rows a head."""
+def inputs(block: Block, *, shared: bool, seed: int = 0, width: int = 4) -> tuple[Tensor, ...]:
+    """Draw values and scores in float64: one set of rows a head, or two shared pieces and maps."""
     generator = torch.Generator().manual_seed(seed)
-    shapes = (
+    shapes = [
         (2 if shared else HEADS, block.n_sources, width),
         (block.n_sources, HEADS),
         (block.n_targets, HEADS),
-    )
-    values, source, target = (
+    ]
+    if shared:
+        shapes.append((HEADS, 2 * width, 5))
+    return tuple(
         torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
         for shape in shapes
     )
-    return values, source, target
+
+
+def identities(width: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Return maps that leave the joined sums as they are."""
+    return torch.eye(width, dtype=dtype).repeat(HEADS, 1, 1)
+
+
+def attended(
+    block: Block,
+    values: Tensor,
+    source: Tensor,
+    target: Tensor,
+    maps: Tensor | None = None,
+    **options: Any,
+) -> Tensor:
+    """Call `attend` with what `inputs` drew."""
+    return attend(values, source, target, block, maps=maps, **options)
 
 
 def by_double_loop(
-    values: Tensor, source: Tensor, target: Tensor, block: Block, *, shared: bool, slope: float
+    block: Block,
+    values: Tensor,
+    source: Tensor,
+    target: Tensor,
+    maps: Tensor | None = None,
+    *,
+    slope: float,
 ) -> Tensor:
-    """Write the definition out, one target and one head at a time."""
+    """Write the definition out, one target and one head at a time; each row is mapped alone."""
     v, a, b = (x.detach().numpy() for x in (values, source, target))
-    pieces, _, width = v.shape
-    out = np.zeros((HEADS, pieces if shared else 1, block.n_targets, width))
+    m = None if maps is None else maps.detach().numpy()
+    out = np.zeros((HEADS, block.n_targets, v.shape[2] if m is None else m.shape[2]))
     for t in range(block.n_targets):
         edges = range(int(block.indptr[t]), int(block.indptr[t + 1]))
         of_edge = [int(block.sources[e]) for e in edges]
@@ -67,9 +90,9 @@ def by_double_loop(
             scores = [r if r > 0 else slope * r for r in raw]
             total = sum(math.exp(s) for s in scores)
             for s, score in zip(of_edge, scores, strict=True):
-                for c in range(out.shape[1]):
-                    out[h, c, t] += math.exp(score) / total * v[c if shared else h, s]
-    return torch.from_numpy(out if shared else out[:, 0])
+                row = v[h, s] if m is None else np.concatenate([piece[s] for piece in v]) @ m[h]
+                out[h, t] += math.exp(score) / total * row
+    return torch.from_numpy(out)
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -88,11 +111,11 @@ def simple(make_block: MakeBlock) -> Block:
 def test_equals_a_double_loop(make_block: MakeBlock, case: str, slope: float, shared: bool) -> None:
     block = make_block(*CASES[case])
     tensors = inputs(block, shared=shared)
-    result = attend(*tensors, block, shared=shared, slope=slope)
-    expected = by_double_loop(*tensors, block, shared=shared, slope=slope)
+    result = attended(block, *tensors, slope=slope)
+    expected = by_double_loop(block, *tensors, slope=slope)
     torch.testing.assert_close(result, expected, rtol=1e-12, atol=1e-12)
     empty = block.indptr.diff() == 0
-    assert not result[..., empty, :].any()
+    assert not result[:, empty].any()
 
 
 @settings(deadline=None, max_examples=60)
@@ -105,8 +128,8 @@ def test_equals_a_double_loop_on_any_block(
     edge = st.tuples(st.integers(0, n_sources - 1), st.integers(0, n_targets - 1))
     block = make_block(data.draw(st.lists(edge, max_size=12)), n_targets, n_sources)
     tensors = inputs(block, shared=shared, seed=data.draw(st.integers(0, 100)))
-    result = attend(*tensors, block, shared=shared)
-    expected = by_double_loop(*tensors, block, shared=shared, slope=0.2)
+    result = attended(block, *tensors)
+    expected = by_double_loop(block, *tensors, slope=0.2)
     torch.testing.assert_close(result, expected, rtol=1e-12, atol=1e-12)
 
 
@@ -118,25 +141,32 @@ def test_gradients_equal_finite_differences(
 ) -> None:
     block = make_block(*CASES[case])
 
-    def reseeded(values: Tensor, source: Tensor, target: Tensor) -> Tensor:
-        return attend(values, source, target, block, shared=shared, p=p, generator=seeded(5))
+    def reseeded(*tensors: Tensor) -> Tensor:
+        return attended(block, *tensors, p=p, generator=seeded(5))
 
     assert torch.autograd.gradcheck(reseeded, inputs(block, shared=shared, width=2))
 
 
+@pytest.mark.parametrize("identity", [False, True])
 @pytest.mark.parametrize("case", CASES)
-def test_shared_rows_are_rows_repeated_for_each_head(make_block: MakeBlock, case: str) -> None:
+def test_shared_rows_are_rows_repeated_for_each_head(
+    make_block: MakeBlock, case: str, identity: bool
+) -> None:
     block = make_block(*CASES[case])
-    pieces, source, target = inputs(block, shared=True)
-    shared = attend(pieces, source, target, block, shared=True)  # (H, C, n, W)
+    pieces, source, target, maps = inputs(block, shared=True)
+    if identity:
+        maps = identities(8).requires_grad_()
+    shared = attend(pieces, source, target, block, maps=maps)
     upstream = torch.randn(shared.shape, generator=seeded(1), dtype=torch.float64)
-    expected = torch.autograd.grad(shared, (pieces, source, target), upstream)
+    expected = torch.autograd.grad(shared, (pieces, source, target, maps), upstream)
 
     rows = pieces.transpose(0, 1).reshape(1, block.n_sources, -1).expand(HEADS, -1, -1)
     repeated = attend(rows, source, target, block)  # (H, n, C * W)
-    by_piece = repeated.view(HEADS, block.n_targets, 2, -1).transpose(1, 2)
-    torch.testing.assert_close(by_piece, shared, rtol=1e-12, atol=1e-12)
-    gradients = torch.autograd.grad(by_piece, (pieces, source, target), upstream)
+    if identity:
+        torch.testing.assert_close(shared, repeated, rtol=1e-12, atol=1e-12)
+    mapped = torch.bmm(repeated, maps)
+    torch.testing.assert_close(mapped, shared, rtol=1e-12, atol=1e-12)
+    gradients = torch.autograd.grad(mapped, (pieces, source, target, maps), upstream)
     for gradient, other in zip(gradients, expected, strict=True):
         torch.testing.assert_close(gradient, other, rtol=1e-12, atol=1e-12)
 
@@ -147,32 +177,32 @@ def test_huge_scores_pick_the_largest_and_stay_finite(make_block: MakeBlock, sha
     values = inputs(block, shared=shared)[0].detach().float().requires_grad_()
     source = torch.tensor([-1e4, 1e4, 0.0, 0.0])[:, None].repeat(1, HEADS).requires_grad_()
     target = torch.tensor([1e4, -1e4, 0.0])[:, None].repeat(1, HEADS).requires_grad_()
-    out = attend(values, source, target, block, shared=shared)
+    tensors = [values, source, target]
+    if shared:
+        tensors.append(identities(8, torch.float32).requires_grad_())
+    out = attended(block, *tensors)
     picked = values.detach()[:, [1, 2]]
-    expected = picked.expand(HEADS, -1, -1, -1) if shared else picked
-    assert torch.equal(out[..., :2, :], expected)
-    for gradient in torch.autograd.grad(out.sum(), (values, source, target)):
+    expected = torch.cat(list(picked), 1).expand(HEADS, -1, -1) if shared else picked
+    assert torch.equal(out[:, :2], expected)
+    for gradient in torch.autograd.grad(out.sum(), tensors):
         assert gradient.isfinite().all()
 
 
-def test_inputs_are_left_as_they_were(simple: Block) -> None:
-    tensors = inputs(simple, shared=False)
+@pytest.mark.parametrize("shared", [False, True])
+def test_inputs_are_left_as_they_were(simple: Block, shared: bool) -> None:
+    tensors = inputs(simple, shared=shared)
     before = [x.detach().clone() for x in tensors]
-    torch.autograd.backward(attend(*tensors, simple, p=0.5, generator=seeded(0)).sum())
+    torch.autograd.backward(attended(simple, *tensors, p=0.5, generator=seeded(0)).sum())
     for now, then in zip(tensors, before, strict=True):
         assert torch.equal(now.detach(), then)
 
 
-def test_scores_learn_where_values_do_not(simple: Block) -> None:
-    values, source, target = inputs(simple, shared=True)
-    upstream = torch.randn(HEADS, 2, 6, 4, generator=seeded(2), dtype=torch.float64)
-    wanted = torch.autograd.grad(
-        attend(values, source, target, simple, shared=True), (source, target), upstream
-    )
-    data = attend(values.detach(), source, target, simple, shared=True)
-    for gradient, other in zip(
-        torch.autograd.grad(data, (source, target), upstream), wanted, strict=True
-    ):
+def test_scores_and_maps_learn_where_values_do_not(simple: Block) -> None:
+    values, *learnt = inputs(simple, shared=True)
+    upstream = torch.randn(HEADS, 6, 5, generator=seeded(2), dtype=torch.float64)
+    wanted = torch.autograd.grad(attended(simple, values, *learnt), learnt, upstream)
+    found = torch.autograd.grad(attended(simple, values.detach(), *learnt), learnt, upstream)
+    for gradient, other in zip(found, wanted, strict=True):
         assert torch.equal(gradient, other)
 
 

@@ -26,16 +26,17 @@ def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def inputs(block: Block, *, shared: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Draw values and scores in float64; two shared pieces, or one set of rows a head."""
+def inputs(block: Block, *, shared: bool) -> tuple[Tensor, ...]:
+    """Draw values and scores in float64: one set of rows a head, or two shared pieces and maps."""
     generator = seeded(0)
     rows = (2 if shared else HEADS, block.n_sources, 4)
-    shapes = (rows, (block.n_sources, HEADS), (block.n_targets, HEADS))
-    values, source, target = (
+    shapes = [rows, (block.n_sources, HEADS), (block.n_targets, HEADS)]
+    if shared:
+        shapes.append((HEADS, 8, 5))
+    return tuple(
         torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
         for shape in shapes
     )
-    return values, source, target
 
 
 @pytest.fixture
@@ -65,9 +66,10 @@ def test_dropout_drops_its_share_and_scales_the_rest(simple: Block, p: float) ->
 
 
 def test_dropout_changes_nothing_on_average(simple: Block) -> None:
-    values, source, target = (x.detach().float() for x in inputs(simple, shared=True))
-    plain = attend(values, source, target, simple, shared=True)
-    options: dict[str, Any] = {"shared": True, "p": 0.5, "generator": seeded(4)}
+    values, source, target, _ = (x.detach().float() for x in inputs(simple, shared=True))
+    identities = torch.eye(8).repeat(HEADS, 1, 1)
+    plain = attend(values, source, target, simple, maps=identities)
+    options: dict[str, Any] = {"maps": identities, "p": 0.5, "generator": seeded(4)}
     n_draws = 2000
     draws = torch.stack([attend(values, source, target, simple, **options) for _ in range(n_draws)])
     error = draws.std(0) / math.sqrt(n_draws)
@@ -78,7 +80,8 @@ def test_dropout_changes_nothing_on_average(simple: Block) -> None:
 def test_the_generator_decides_every_byte(simple: Block, shared: bool) -> None:
     def both(generator: torch.Generator) -> list[bytes]:
         tensors = inputs(simple, shared=shared)
-        out = attend(*tensors, simple, shared=shared, p=0.5, generator=generator)
+        maps = tensors[3] if shared else None
+        out = attend(*tensors[:3], simple, maps=maps, p=0.5, generator=generator)
         grads = torch.autograd.grad(out.square().sum(), tensors)
         return [x.detach().numpy().tobytes() for x in (out, *grads)]
 

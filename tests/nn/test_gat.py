@@ -47,7 +47,7 @@ def test_a_layer_sums_before_it_maps_where_that_is_less_work(
     ways: list[bool] = []
 
     def noted(*args: Any, **options: Any) -> Tensor:
-        ways.append(options["shared"])
+        ways.append(options["maps"] is not None)
         return attend(*args, **options)
 
     monkeypatch.setattr("openima.nn.gat.attend", noted)

@@ -35,10 +35,11 @@ def run(n, n_edges, shared):
     indptr = torch.linspace(0, n_edges, n + 1).to(torch.int32)
     block = Block(indptr, sources, torch.arange(n, dtype=torch.int32), n)
     values = torch.randn(1 if shared else heads, n, width, requires_grad=True)
+    maps = torch.randn(heads, width, width, requires_grad=True) if shared else None
     source = torch.randn(n, heads, requires_grad=True)
     target = torch.randn(n, heads, requires_grad=True)
     generator = torch.Generator().manual_seed(0)
-    out = attend(values, source, target, block, shared=shared, p=0.5, generator=generator)
+    out = attend(values, source, target, block, maps=maps, p=0.5, generator=generator)
     out.sum().backward()
 
 torch.set_num_threads(1)
@@ -58,17 +59,43 @@ def test_attention_holds_nothing_of_edges_times_channels(
     pairs = np.random.default_rng(0).integers(0, n, (n_edges, 2))
     block = make_block(pairs.tolist(), n, n)
     values = torch.randn(2 if shared else n_heads, n, width, requires_grad=True)
+    maps = torch.randn(n_heads, 2 * width, width, requires_grad=True) if shared else None
     source = torch.randn(n, n_heads, requires_grad=True)
     target = torch.randn(n, n_heads, requires_grad=True)
     generator = torch.Generator().manual_seed(0)
 
     def step() -> None:
-        out = attend(values, source, target, block, shared=shared, p=0.5, generator=generator)
+        out = attend(values, source, target, block, maps=maps, p=0.5, generator=generator)
         torch.autograd.backward(out.sum())
 
     of_edges_and_heads = 4 * n_edges * n_heads
     # Index arrays may take 8 bytes an entry; one head's rows at the edges would take 8 times more.
     assert of_edges_and_heads <= most_bytes(step) <= 2 * of_edges_and_heads
+
+
+@pytest.mark.parametrize("n_pieces", [1, 2])
+def test_no_sums_that_are_mapped_are_kept(make_block: MakeBlock, n_pieces: int) -> None:
+    n, n_edges, n_heads, width = 500, 600, 8, 64
+    pairs = np.random.default_rng(0).integers(0, n, (n_edges, 2))
+    block = make_block(pairs.tolist(), n, n)
+    values = torch.randn(n_pieces, n, width, requires_grad=True)
+    scores = torch.randn(2, n, n_heads, requires_grad=True)
+    maps = torch.randn(n_heads, n_pieces * width, 4, requires_grad=True)
+    given = {x.untyped_storage().data_ptr() for x in (values, scores, maps)}
+    kept: dict[int, int] = {}
+
+    def note(x: torch.Tensor) -> torch.Tensor:
+        storage = x.untyped_storage()
+        if storage.data_ptr() not in given:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
+        generator = torch.Generator().manual_seed(0)
+        out = attend(values, *scores, block, maps=maps, p=0.5, generator=generator)
+    assert out.grad_fn is not None
+    # Attention weights take four bytes each and their mask one; the sums would take far more.
+    assert 4 * n_edges * n_heads <= sum(kept.values()) <= 5 * n_edges * n_heads
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")

@@ -8,9 +8,10 @@ source, so nothing is scattered.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -18,6 +19,7 @@ from torch import Tensor
 from openima.graph.blocks import Block, EdgesBySource
 from openima.nn.csr import Factor, gathered_sum, segment_sum, weighted_sums
 from openima.nn.dropout import keep_mask, masked
+from openima.nn.products import matmul
 
 
 def attend(
@@ -26,7 +28,7 @@ def attend(
     target_scores: Tensor,
     block: Block,
     *,
-    shared: bool = False,
+    maps: Tensor | None = None,
     factor: Factor | None = None,
     slope: float = 0.2,
     p: float = 0.0,
@@ -36,26 +38,26 @@ def attend(
 
     The weight of edge s -> t in head h is the softmax, over the edges into t, of
     LeakyReLU(source_scores[s, h] + target_scores[t, h]), and is then dropped with probability
-    p if a generator is given. A target without edges gets zeros.
+    p if a generator is given. A target without edges gets zeros. What is summed is one of
 
-    `values` is (H, n_sources, D), a row a head and source. With `shared`, all heads weigh the
-    same rows, (C, n_sources, W), held in C pieces of W columns each (pieces of about 128 columns
-    stay in the cache); the result is then (H, C, n_targets, W). With `factor`, a constant
-    matrix (n_sources, F), the values are its products with `values` (H, F, D), made a head at a
-    time, in backward again, and never held together.
+    - `values` (H, n_sources, D);
+    - with `factor`, a constant matrix (n_sources, F): its product with `values` (H, F, D);
+    - with `maps` (H, C * W, D): `values` (C, n_sources, W), C pieces of rows that all heads share
+      (about 128 columns stay in the cache). They are summed first, and the sums are mapped.
+
+    Products and sums on the way are made a head at a time, in backward again, and not kept.
     """
     mask = None
     if generator is not None and p > 0.0:
         mask = keep_mask(torch.Size((block.n_edges, source_scores.shape[1])), p, generator)
-    settings = _Settings(block, slope, p, shared, factor)
-    return _attend(values, source_scores, target_scores, mask, settings)
+    settings = _Settings(block, slope, p, factor)
+    return _attend(values, maps, source_scores, target_scores, mask, settings)
 
 
 class _Settings(NamedTuple):
     block: Block
     slope: float
     p: float
-    shared: bool
     factor: Factor | None
 
 
@@ -66,6 +68,7 @@ class _Attend(torch.autograd.Function):
     def forward(
         ctx: Any,
         values: Tensor,
+        maps: Tensor | None,
         source_scores: Tensor,
         target_scores: Tensor,
         mask: Tensor | None,
@@ -74,31 +77,37 @@ class _Attend(torch.autograd.Function):
         block = settings.block
         raw = _raw_scores(source_scores, target_scores, block)
         alpha = _softmax_over_in_edges(F.leaky_relu_(raw, settings.slope), block)
-        ctx.save_for_backward(values, source_scores, target_scores, alpha, mask)
+        ctx.save_for_backward(values, maps, source_scores, target_scores, alpha, mask)
         ctx.settings = settings
         weights = _dropped(alpha, mask, settings.p).t().contiguous()  # (H, E)
-        n_heads, n_pieces, width = len(weights), len(values), values.shape[2]
-        if settings.shared:  # in memory the pieces of a target lie side by side: one row to map
-            rows_of_all = values.new_empty(n_heads, block.n_targets, n_pieces, width)
-            out = rows_of_all.transpose(1, 2)
-        else:
-            out = values.new_empty(n_heads, block.n_targets, width)
-        for h in range(n_heads):
-            for slot, rows in _pieces(out[h], values, h, settings):
-                slot.copy_(weighted_sums(rows, block.sources, block.indptr, weights[h]))
+        width = (values if maps is None else maps).shape[2]
+        out = values.new_empty(len(weights), block.n_targets, width)
+        for h, weight in enumerate(weights):
+            if maps is None:
+                rows = _of_head(values, h, settings.factor)
+                out[h] = weighted_sums(rows, block.sources, block.indptr, weight)
+            else:
+                out[h] = matmul(_joined_sums(values, weight, block), maps[h])
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        values, source_scores, target_scores, alpha, mask = ctx.saved_tensors
-        block, slope, p, shared, factor = ctx.settings
-        grad = _piecewise(grads[0]) if shared else grads[0].contiguous()
-        per_head = alpha.new_zeros(alpha.shape[1], block.n_edges)
-        for h in range(len(per_head)):
-            for slot, rows in _pieces(grad[h], values, h, ctx.settings):
-                per_head[h] += edge_products(slot, rows, block)
+        values, maps, source_scores, target_scores, alpha, mask = ctx.saved_tensors
+        block, slope, p, factor = ctx.settings
+        grad = grads[0].contiguous()
+        weights = _dropped(alpha, mask, p)
+        d_maps = d_sums = None
+        if maps is None:
+            d_weights = torch.stack(
+                [edge_products(g, _of_head(values, h, factor), block) for h, g in enumerate(grad)]
+            )
+        else:
+            d_maps, d_sums = _map_gradients(grad, values, maps, weights, block)
+            d_weights = alpha.new_zeros(alpha.shape[1], block.n_edges)
+            for h, c in np.ndindex(len(grad), len(values)):
+                d_weights[h] += edge_products(d_sums[c, h], values[c], block)
         # Dropout, then softmax, then LeakyReLU, then the two score vectors.
-        d_alpha = _dropped(per_head.t().contiguous(), mask, p)
+        d_alpha = _dropped(d_weights.t().contiguous(), mask, p)
         mean = segment_sum(alpha * d_alpha, block.indptr)
         d_scores = d_alpha.sub_(mean.index_select(0, block.targets)).mul_(alpha)
         raw = _raw_scores(source_scores, target_scores, block)
@@ -108,31 +117,46 @@ class _Attend(torch.autograd.Function):
         d_source = gathered_sum(d_scores, back.entries, back.indptr)
         d_values = None
         if ctx.needs_input_grad[0]:
-            weights = _dropped(alpha, mask, p).index_select(0, back.entries)
-            if shared:
-                d_values = _to_shared_values(grad, weights, back)
-            else:
+            by_source = weights.index_select(0, back.entries)
+            if d_sums is None:
                 turned = None if factor is None else factor.transposed(values.shape[1])
-                d_values = _to_values(grad, weights, back, turned)
-        return d_values, d_source, d_target, None, None
+                d_values = _to_values(grad, by_source, back, turned)
+            else:
+                d_values = _to_shared_values(d_sums, by_source, back)
+        return d_values, d_maps, d_source, d_target, None, None
 
 
 _attend: Callable[..., Tensor] = _Attend.apply
 
 
-def _piecewise(grad: Tensor) -> Tensor:
-    """Lay (H, C, n_targets, W) out in memory as (C, H, n_targets, W)."""
-    return grad.transpose(0, 1).contiguous().transpose(0, 1)
+def _of_head(values: Tensor, head: int, factor: Factor | None) -> Tensor:
+    return values[head] if factor is None else factor.times(values[head])
 
 
-def _pieces(
-    by_piece: Tensor, values: Tensor, head: int, settings: _Settings
-) -> Iterable[tuple[Tensor, Tensor]]:
-    """Pair what belongs to each piece of one head's sums with that piece of the source rows."""
-    if settings.shared:
-        return zip(by_piece, values, strict=True)
-    factor = settings.factor
-    return [(by_piece, values[head] if factor is None else factor.times(values[head]))]
+def _joined_sums(pieces: Tensor, weight: Tensor, block: Block) -> Tensor:
+    """Sum pieces (C, n_sources, W) with one head's weights (E,); returns (n_targets, C * W)."""
+    n_pieces, _, width = pieces.shape
+    sums = pieces.new_empty(block.n_targets, n_pieces, width)
+    for c, rows in enumerate(pieces):
+        sums[:, c] = weighted_sums(rows, block.sources, block.indptr, weight)
+    return sums.view(block.n_targets, n_pieces * width)
+
+
+def _map_gradients(
+    grad: Tensor, pieces: Tensor, maps: Tensor, weights: Tensor, block: Block
+) -> tuple[Tensor, Tensor]:
+    """Send the gradient of mapped sums (H, n_targets, D) to the maps and to the sums.
+
+    The latter is laid out by piece, (C, H, n_targets, W). `weights` are (E, H).
+    """
+    n_pieces, _, width = pieces.shape
+    d_maps = torch.empty_like(maps)
+    d_sums = grad.new_empty(n_pieces, len(grad), block.n_targets, width)
+    for h, weight in enumerate(weights.t().contiguous()):
+        d_maps[h] = matmul(grad[h].t(), _joined_sums(pieces, weight, block)).t()
+        d_joined = matmul(grad[h], maps[h].t())
+        d_sums[:, h] = d_joined.view(block.n_targets, n_pieces, width).transpose(0, 1)
+    return d_maps, d_sums
 
 
 def _to_values(grad: Tensor, weights: Tensor, back: EdgesBySource, turned: Factor | None) -> Tensor:
@@ -148,18 +172,17 @@ def _to_values(grad: Tensor, weights: Tensor, back: EdgesBySource, turned: Facto
     return torch.stack(d_values)
 
 
-def _to_shared_values(grad: Tensor, weights: Tensor, back: EdgesBySource) -> Tensor:
-    """Do the same from (H, C, n_targets, W) to the shared (C, n_sources, W).
+def _to_shared_values(d_sums: Tensor, weights: Tensor, back: EdgesBySource) -> Tensor:
+    """Do the same from (C, H, n_targets, W) to the shared (C, n_sources, W).
 
     One bag a source holds all its edges and heads: row h * n_targets + t of the gradient.
     """
-    n_heads, n_pieces, n_targets, width = grad.shape
-    offsets = torch.arange(n_heads, dtype=torch.int32, device=grad.device) * n_targets
+    n_pieces, n_heads, n_targets, width = d_sums.shape
+    offsets = torch.arange(n_heads, dtype=torch.int32, device=d_sums.device) * n_targets
     rows = (back.rows[:, None] + offsets).view(-1)
-    d_values = grad.new_empty(n_pieces, len(back.indptr) - 1, width)
-    for c in range(n_pieces):
-        flat = grad[:, c].view(n_heads * n_targets, width)
-        d_values[c] = weighted_sums(flat, rows, back.indptr * n_heads, weights.view(-1))
+    d_values = d_sums.new_empty(n_pieces, len(back.indptr) - 1, width)
+    for c, of_piece in enumerate(d_sums.view(n_pieces, n_heads * n_targets, width)):
+        d_values[c] = weighted_sums(of_piece, rows, back.indptr * n_heads, weights.view(-1))
     return d_values
 
 

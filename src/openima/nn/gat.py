@@ -14,7 +14,6 @@ from openima.errors import InputError
 from openima.graph.blocks import Block, Reach
 from openima.nn.attention import attend
 from openima.nn.dropout import elu_dropout_
-from openima.nn.products import project
 from openima.nn.rows import DenseRows, Rows
 
 EDGE_COST = 4.0
@@ -90,16 +89,12 @@ class GATLayer(nn.Module):
             source_scores,
             target_scores,
             block,
-            shared=first,
+            maps=self.weight if first else None,
             factor=factor,
             slope=config.negative_slope,
             p=config.attention_dropout,
             generator=generator,
         )
-        if first:  # (H, C, n, W) x (H, C, W, D), summed over the pieces
-            heads, n_pieces, n, width = sums.shape
-            rows = sums.transpose(1, 2).reshape(heads, n, n_pieces * width)
-            sums = project(rows, self.weight)
         return sums.add_(self.bias)
 
     def _scores(self, x: Rows, block: Block) -> tuple[Tensor, Tensor]:

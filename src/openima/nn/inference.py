@@ -20,13 +20,13 @@ def embed_all(
     output of the first layer, memory is bounded by the chunk and what it reaches.
     """
     first, second = encoder.layers
-    config = encoder.config
-    hidden = torch.empty(config.heads, near.n_nodes, config.hidden, device=store.device)
     chunks = np.split(np.arange(near.n_nodes), range(chunk_size, near.n_nodes, chunk_size))
+    outputs = []
     for chunk in chunks:
         reach = near.reach(chunk, (None,)).to(store.device)
         out = first(store.rows(reach.inputs), reach.blocks[0], None)
-        hidden[:, chunk[0] : chunk[-1] + 1] = encoder.hidden_rows(out, None).pieces
+        outputs.append(encoder.hidden_rows(out, None).pieces)
+    hidden = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1)
     parts = []
     for chunk in chunks:
         reach = near.reach(chunk, (None,)).to(store.device)

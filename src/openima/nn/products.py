@@ -26,10 +26,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 
 
 def project(x: Tensor, weight: Tensor) -> Tensor:
-    """Multiply rows by each matrix of `weight` (H, F, D); returns (H, n, D).
-
-    The rows are (n, F), shared by all heads, or (H, n, F), a set a head.
-    """
+    """Multiply rows (n, F) by each matrix of `weight` (H, F, D); returns (H, n, D)."""
     return _project(x, weight)
 
 
@@ -37,9 +34,9 @@ class _Project(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
-        out = x.new_empty(len(weight), x.shape[-2], weight.shape[2])
+        out = x.new_empty(len(weight), len(x), weight.shape[2])
         for h, of_head in enumerate(weight):
-            out[h] = matmul(x if x.ndim == 2 else x[h], of_head)
+            out[h] = matmul(x, of_head)
         return out
 
     @staticmethod
@@ -48,16 +45,13 @@ class _Project(torch.autograd.Function):
         grad = grads[0]
         d_x = d_weight = None
         if ctx.needs_input_grad[0]:
-            d_x = torch.zeros_like(x) if x.ndim == 2 else torch.empty_like(x)
+            d_x = torch.zeros_like(x)
             for h, of_head in enumerate(weight):
-                if x.ndim == 2:
-                    d_x += matmul(grad[h], of_head.t())
-                else:
-                    d_x[h] = matmul(grad[h], of_head.t())
+                d_x += matmul(grad[h], of_head.t())
         if ctx.needs_input_grad[1]:
             d_weight = torch.empty_like(weight)
             for h in range(len(weight)):  # (g' x)' is faster than x' g
-                d_weight[h] = matmul(grad[h].t(), x if x.ndim == 2 else x[h]).t()
+                d_weight[h] = matmul(grad[h].t(), x).t()
         return d_x, d_weight
 
 

@@ -8,18 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # numbers of glibc's mallopt
-_WHILE_TRAINING = {_TRIM_THRESHOLD: 2**31 - 1, _MMAP_THRESHOLD: 48 << 20}
+_WHILE_TRAINING = {_TRIM_THRESHOLD: 2**31 - 1, _MMAP_THRESHOLD: 32 << 20}
 _USUAL = {_TRIM_THRESHOLD: 128 << 10, _MMAP_THRESHOLD: 128 << 10}
+
+
+def trim() -> None:
+    """Hand back what is free now."""
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextmanager
 def keep_freed_memory() -> Iterator[None]:
-    """Let the C library reuse blocks of up to 48 MB while the body runs; give all back after it.
+    """Let the C library reuse blocks of up to 32 MB while the body runs; give all back after it.
 
     A step allocates the same temporaries again and again. By default glibc returns each large
     block to the system and the next one must be cleared page by page, which takes a fifth of a
-    step. Blocks larger still are returned as usual: keeping them too would gain 5% more and
-    cost 10% of the memory. Elsewhere than on glibc nothing happens.
+    step. Larger blocks are returned as usual: keeping them too would gain a few percent and cost
+    a tenth of the memory. Elsewhere than on glibc nothing happens.
     """
     if platform.libc_ver()[0] != "glibc":
         yield
@@ -32,4 +38,4 @@ def keep_freed_memory() -> Iterator[None]:
     finally:
         for option, value in _USUAL.items():
             libc.mallopt(option, value)
-        libc.malloc_trim(0)
+        trim()

@@ -25,7 +25,7 @@ from openima.nn.rows import FeatureStore
 from openima.predict.predictors import name_groups
 from openima.train.checkpoint import Checkpoint
 from openima.train.evaluate import evaluate
-from openima.train.memory import keep_freed_memory
+from openima.train.memory import keep_freed_memory, trim
 from openima.train.progress import epoch_bar
 from openima.train.snapshot import Snapshot
 
@@ -132,6 +132,7 @@ class Run:
             yield
         step_cpu = time.process_time() - cpu
         self.optimiser.zero_grad(set_to_none=True)
+        trim()  # what the steps took is not what the look at all nodes takes
         self.epoch += 1
         self.snapshot = self.look(*self._embed_all())
         groups = self.recipe.predictor(self.snapshot)
