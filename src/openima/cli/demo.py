@@ -1,39 +1,16 @@
-"""The command line: parse, call, print."""
+"""openima at work on a real graph that needs no download."""
 
 from __future__ import annotations
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
-from openima.graph.datasets import dataset_names, load_dataset
+from openima.graph.datasets import load_dataset
 from openima.graph.task import PAPER_SEEDS, Task
-from openima.methods import get_recipe, recipes
+from openima.methods import get_recipe
 from openima.train.trainer import TrainResult, train
 
-app = typer.Typer(no_args_is_help=True, add_completion=False)
 
-
-@app.callback()
-def openima() -> None:
-    """Open-world semi-supervised node classification."""
-
-
-@app.command()
-def datasets() -> None:
-    """List the data sets that openima can load by name."""
-    for name in dataset_names():
-        typer.echo(name)
-
-
-@app.command()
-def methods() -> None:
-    """List the methods by name."""
-    for name, recipe in recipes().items():
-        typer.echo(f"{name:<20} {recipe.title}")
-
-
-@app.command()
 def demo() -> None:
     """Discover five of the ten handwritten digits: the other five are known, fifty images each."""
     console = Console()
