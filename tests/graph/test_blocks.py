@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
+from openima.graph import blocks
 from openima.graph.blocks import Neighbourhoods, Reach, sort_by_column
 from openima.graph.graph import Graph
 
@@ -127,13 +129,19 @@ def test_edges_are_found_again_by_source(case: tuple[Pairs, int, list[int]]) -> 
         entries = back.entries[starts[source] : starts[source + 1]].tolist()
         assert entries == [e for e, s in enumerate(block.sources.tolist()) if s == source]
     assert torch.equal(back.rows, block.targets[back.entries])
+    as_on_a_gpu = blocks._sorted(block.indptr, block.sources, block.n_sources)
+    for name in ("indptr", "rows", "entries"):
+        assert torch.equal(getattr(as_on_a_gpu, name), getattr(back, name))
     assert {back.indptr.dtype, back.rows.dtype, back.entries.dtype} == {torch.int32}
 
 
-def test_sorting_by_column_keeps_parallel_entries_and_empty_columns() -> None:
+@pytest.mark.parametrize("sort", [sort_by_column, blocks._sorted])
+def test_sorting_by_column_keeps_parallel_entries_and_empty_columns(
+    sort: Callable[[torch.Tensor, torch.Tensor, int], blocks.EdgesBySource],
+) -> None:
     indptr = torch.tensor([0, 3, 3, 5], dtype=torch.int32)
     columns = torch.tensor([4, 1, 4, 1, 0], dtype=torch.int32)
-    back = sort_by_column(indptr, columns, 6)
+    back = sort(indptr, columns, 6)
     assert back.indptr.tolist() == [0, 1, 3, 3, 3, 5, 5]
     assert back.entries.tolist() == [4, 1, 3, 0, 2]
     assert back.rows.tolist() == [2, 0, 2, 0, 0]

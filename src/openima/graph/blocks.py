@@ -69,15 +69,28 @@ class EdgesBySource:
 
 
 def sort_by_column(indptr: Tensor, columns: Tensor, n_columns: int) -> EdgesBySource:
-    """Sort the entries of a CSR pattern by column, in linear time."""
+    """Sort the entries of a CSR pattern by column, where they lie."""
+    by_column = _transposed if columns.device.type == "cpu" else _sorted
+    return by_column(indptr, columns, n_columns)
+
+
+def _transposed(indptr: Tensor, columns: Tensor, n_columns: int) -> EdgesBySource:
+    """Sort in linear time, on the CPU."""
     shape = (len(indptr) - 1, n_columns)
     numbers = np.arange(len(columns), dtype=np.int32)
-    pattern = (numbers, columns.cpu().numpy(), indptr.cpu().numpy())
-    by_column = sp.csr_array(pattern, shape=shape).tocsc()
+    by_column = sp.csr_array((numbers, columns.numpy(), indptr.numpy()), shape=shape).tocsc()
     parts = (by_column.indptr, by_column.indices, by_column.data)
-    return EdgesBySource(
-        *(torch.from_numpy(p.astype(np.int32, copy=False)).to(indptr.device) for p in parts)
-    )
+    return EdgesBySource(*(torch.from_numpy(p.astype(np.int32, copy=False)) for p in parts))
+
+
+def _sorted(indptr: Tensor, columns: Tensor, n_columns: int) -> EdgesBySource:
+    """Sort in parallel, on a GPU."""
+    rows = torch.arange(len(indptr) - 1, dtype=torch.int32, device=columns.device)
+    rows = rows.repeat_interleave(indptr.diff(), output_size=len(columns))
+    in_order, entries = torch.sort(columns, stable=True)
+    borders = torch.arange(n_columns + 1, dtype=columns.dtype, device=columns.device)
+    starts = torch.searchsorted(in_order, borders, out_int32=True)
+    return EdgesBySource(starts, rows[entries], entries.int())
 
 
 @dataclass(frozen=True, eq=False)
