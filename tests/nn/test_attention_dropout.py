@@ -81,7 +81,8 @@ def test_the_generator_decides_every_byte(simple: Block, shared: bool) -> None:
     def both(generator: torch.Generator) -> list[bytes]:
         tensors = inputs(simple, shared=shared)
         maps = tensors[3] if shared else None
-        out = attend(*tensors[:3], simple, maps=maps, p=0.5, generator=generator)
+        values, source, target = tensors[:3]
+        out = attend(values, source, target, simple, maps=maps, p=0.5, generator=generator)
         grads = torch.autograd.grad(out.square().sum(), tensors)
         return [x.detach().numpy().tobytes() for x in (out, *grads)]
 
@@ -94,10 +95,10 @@ def test_the_generator_decides_every_byte(simple: Block, shared: bool) -> None:
 
 
 def test_without_generator_nothing_is_dropped(simple: Block) -> None:
-    tensors = inputs(simple, shared=False)
-    plain = attend(*tensors, simple)
-    assert torch.equal(attend(*tensors, simple, p=0.5), plain)
-    assert torch.equal(attend(*tensors, simple, p=0.0, generator=seeded(0)), plain)
+    values, source, target = inputs(simple, shared=False)
+    plain = attend(values, source, target, simple)
+    for options in ({"p": 0.5}, {"p": 0.0, "generator": seeded(0)}):
+        assert torch.equal(attend(values, source, target, simple, **options), plain)
 
 
 def test_the_gradient_flows_through_the_edges_that_stayed(simple: Block) -> None:

@@ -79,9 +79,9 @@ def test_no_sums_that_are_mapped_are_kept(make_block: MakeBlock, n_pieces: int) 
     pairs = np.random.default_rng(0).integers(0, n, (n_edges, 2))
     block = make_block(pairs.tolist(), n, n)
     values = torch.randn(n_pieces, n, width, requires_grad=True)
-    scores = torch.randn(2, n, n_heads, requires_grad=True)
+    source, target = (torch.randn(n, n_heads, requires_grad=True) for _ in range(2))
     maps = torch.randn(n_heads, n_pieces * width, 4, requires_grad=True)
-    given = {x.untyped_storage().data_ptr() for x in (values, scores, maps)}
+    given = {x.untyped_storage().data_ptr() for x in (values, source, target, maps)}
     kept: dict[int, int] = {}
 
     def note(x: torch.Tensor) -> torch.Tensor:
@@ -92,7 +92,7 @@ def test_no_sums_that_are_mapped_are_kept(make_block: MakeBlock, n_pieces: int) 
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
         generator = torch.Generator().manual_seed(0)
-        out = attend(values, *scores, block, maps=maps, p=0.5, generator=generator)
+        out = attend(values, source, target, block, maps=maps, p=0.5, generator=generator)
     assert out.grad_fn is not None
     # Attention weights take four bytes each and their mask one; the sums would take far more.
     assert 4 * n_edges * n_heads <= sum(kept.values()) <= 5 * n_edges * n_heads
