@@ -88,7 +88,8 @@ def timed(task: Task, recipe: Recipe, epoch: Iterator[None]) -> dict[str, Any]:
         now = clock()
         costs.append((now - mark).tolist())
         mark = now
-    graph, size = task.graph, recipe.train.batch_size
+    graph = task.graph
+    size = recipe.train.batch_size or graph.n_nodes
     return {
         "steps": costs[:-1],
         "rest": costs[-1],

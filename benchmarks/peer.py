@@ -112,7 +112,7 @@ class Peer:
         After `seconds` of processor time the steps that are left are skipped.
         """
         order = self.rng.permutation(self.task.graph.n_nodes)
-        size = self.recipe.train.batch_size
+        size = self.recipe.train.batch_size or len(order)
         started = time.process_time()
         for start in range(0, len(order), size):
             self.step(order[start : start + size])

@@ -6,10 +6,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from openima.errors import InputError
+from openima.graph.blocks import Block
 from openima.methods import get_recipe
 from openima.methods.base import Batch, Known, Views
 from openima.methods.contrastive import Contrastive, ContrastiveConfig
-from openima.nn.gat import Embedding
+from openima.nn.encoder import Embedding
 
 DIM = 5
 TRAIN = torch.tensor([3, 0, 7, 1])
@@ -17,7 +18,10 @@ LABELS = torch.tensor([1, 0, -1, 0, -1, -1, -1, 0, -1, -1])
 KNOWN = Known(2, 4, TRAIN, LABELS, LABELS)
 TARGETS = torch.tensor([0, 1, 3, 5, 7, 8])
 NODES = torch.tensor([5, 3, 8])
-STEP = Batch(NODES, torch.searchsorted(TARGETS, NODES), torch.searchsorted(TARGETS, TRAIN))
+NO_EDGES = Block(torch.tensor([0]), torch.tensor([]), torch.tensor([]), 0)
+STEP = Batch(
+    NODES, torch.searchsorted(TARGETS, NODES), torch.searchsorted(TARGETS, TRAIN), NO_EDGES
+)
 
 
 def two_views() -> Views:
@@ -127,7 +131,7 @@ def test_one_labelled_node_a_class_and_a_batch_of_one_are_finite() -> None:
     views = two_views()
     for view in views:
         view.z.requires_grad_()
-    step = Batch(NODES[:1], STEP.rows[:1], STEP.train_rows[:2])
+    step = Batch(NODES[:1], STEP.rows[:1], STEP.train_rows[:2], NO_EDGES)
     found = model.loss(views, step)
     gradients = torch.autograd.grad(found.total, [view.z for view in views])
     assert found.parts["infonce"] == pytest.approx(0.0, abs=1e-12)

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from openima.errors import InputError
+from openima.graph.blocks import Block
 from openima.methods import get_recipe
 from openima.methods.base import Batch, Known, LossOutput, Views
 from openima.methods.openima import OpenIMA, OpenIMAConfig, pseudo_labels
-from openima.nn.gat import Embedding
+from openima.nn.encoder import Embedding
 from openima.predict.clustering import Clusters, KMeansClustering
 from openima.train.snapshot import Snapshot
 
@@ -54,7 +55,10 @@ def two_views(seed: int = 0) -> Views:
 
 
 TARGETS = torch.tensor([0, 1, 3, 5, 7, 8])
-STEP = Batch(BATCH, torch.searchsorted(TARGETS, BATCH), torch.searchsorted(TARGETS, TRAIN))
+NO_EDGES = Block(torch.tensor([0]), torch.tensor([]), torch.tensor([]), 0)
+STEP = Batch(
+    BATCH, torch.searchsorted(TARGETS, BATCH), torch.searchsorted(TARGETS, TRAIN), NO_EDGES
+)
 
 
 def objective(config: OpenIMAConfig = PLAIN) -> OpenIMA:
@@ -126,7 +130,7 @@ def test_the_first_epoch_is_info_nce_alone() -> None:
     model, views = objective(), two_views()
     model.on_epoch_start(1, None)
     assert not model.wants_train_nodes
-    step = Batch(BATCH, STEP.rows, torch.tensor([], dtype=torch.int64))
+    step = Batch(BATCH, STEP.rows, torch.tensor([], dtype=torch.int64), NO_EDGES)
     expected = expected_terms(model, views, own_ids(0, 1, 2, 3, 4), PLAIN)["embedding"]
     assert_terms(model.loss(views, step), {"embedding": expected})
     model.on_epoch_start(2, snapshot())
@@ -252,7 +256,7 @@ def test_eta_weighs_cross_entropy_alone() -> None:
 def test_cross_entropy_is_over_all_train_nodes_whatever_the_batch() -> None:
     model, views = objective(), two_views()
     unlabelled = torch.tensor([5, 8])
-    step = Batch(unlabelled, torch.searchsorted(TARGETS, unlabelled), STEP.train_rows)
+    step = Batch(unlabelled, torch.searchsorted(TARGETS, unlabelled), STEP.train_rows, NO_EDGES)
     found = model.loss(views, step)
     assert found.parts["ce"] == model.loss(views, STEP).parts["ce"]
     assert torch.isfinite(found.total)
@@ -264,7 +268,7 @@ def test_small_batches_have_finite_gradients(nodes: list[int]) -> None:
     for view in views:
         view.z.requires_grad_()
     model, batch = objective(), torch.tensor(nodes)
-    step = Batch(batch, torch.searchsorted(TARGETS, batch), STEP.train_rows)
+    step = Batch(batch, torch.searchsorted(TARGETS, batch), STEP.train_rows, NO_EDGES)
     gradients = torch.autograd.grad(
         model.loss(views, step).total, [views.first.z, views.second.z, *model.parameters()]
     )

@@ -129,7 +129,8 @@ def test_each_kind_of_dropout_acts_in_views_and_only_there(
 def test_z_is_g_at_unit_length(make_graph: MakeGraph) -> None:
     graph = make_graph(0.5)
     reach = Neighbourhoods(graph).everything(2)
-    g, z = GATEncoder(24, SMALL, seeded(1))(FeatureStore(graph, CPU).rows(reach.inputs), reach)
+    rows = FeatureStore(graph, CPU).rows(reach.inputs)
+    g, z, _ = GATEncoder(24, SMALL, seeded(1))(rows, reach)
     assert g.shape == z.shape == (40, 6)
     assert (g.norm(dim=1) - 1.0).abs().mean() > 0.01, "g is of unit length itself"
     torch.testing.assert_close(z.norm(dim=1), torch.ones(40))

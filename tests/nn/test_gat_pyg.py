@@ -125,7 +125,7 @@ def test_the_encoder_equals_two_layers_of_pytorch_geometric(
     first, second = (twin_of(layer, gat_conv) for layer in layers)
     near = Neighbourhoods(graph)
     reach = near.reach(np.array(targets), (None, None)) if targets else near.everything(2)
-    g, z = encoder(FeatureStore(graph, CPU).rows(reach.inputs), reach)
+    g, z, _ = encoder(FeatureStore(graph, CPU).rows(reach.inputs), reach)
 
     nodes = np.arange(40)
     receivers = np.repeat(nodes, graph.in_degrees)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from openima.graph.task import Task
 from openima.methods.base import Batch, Known, LossOutput, Objective, Recipe, Views
-from openima.nn.gat import Embedding
+from openima.nn.encoder import Embedding
 from openima.train.snapshot import Snapshot
 from openima.train.trainer import TrainResult, train
 

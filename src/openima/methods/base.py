@@ -12,15 +12,18 @@ import torch
 from torch import Tensor, nn
 
 from openima.errors import InputError
+from openima.graph.blocks import Block, Reach
 from openima.graph.task import UNKNOWN, Task
-from openima.nn.gat import Embedding, EncoderConfig
+from openima.nn.encoder import Embedding, Encoder
+from openima.nn.gat import EncoderConfig, GATEncoder
+from openima.nn.rows import Rows
 from openima.predict.predictors import ClusterPredictor, Predictor
 from openima.train.config import TrainConfig
 from openima.train.snapshot import Snapshot
 
 
 class Views(NamedTuple):
-    """The same nodes seen twice, under different dropout."""
+    """The same nodes seen twice, under different dropout; one view where `n_views` is 1."""
 
     first: Embedding
     second: Embedding
@@ -31,12 +34,31 @@ class Batch:
     """The nodes of one step: their numbers, and in which rows of the views they are.
 
     `train_rows` are the rows of all training nodes, in the order of `Known.train`; it is empty
-    when the objective does not ask for them.
+    when the objective does not ask for them. `edges` arrive at the rows of the views, from
+    sources numbered on their own.
     """
 
     nodes: Tensor
     rows: Tensor
     train_rows: Tensor
+    edges: Block
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step: its batch, and the means to see its nodes as often as an objective wants."""
+
+    batch: Batch
+    encoder: Encoder
+    inputs: Rows
+    reach: Reach
+    generator: torch.Generator
+    n_views: int
+
+    def views(self) -> Views:
+        """Embed the nodes under fresh dropout, or that of `generator` where its state is set."""
+        seen = [self.encoder(self.inputs, self.reach, self.generator) for _ in range(self.n_views)]
+        return Views(seen[0], seen[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,23 +94,58 @@ class LossOutput(NamedTuple):
 
 
 class Objective(nn.Module, ABC):
-    """A loss with the parameters and the memory it needs; the trainer knows no more than this."""
+    """A loss with the parameters and the memory it needs; the trainer knows no more than this.
+
+    `n_views` says how often a step sees its nodes. Parameters that an objective trains by itself
+    belong to its `optimisers`; all others are trained with the encoder's, by Adam.
+    """
+
+    n_views: int = 2
+
+    def __init__(self) -> None:
+        """Start without optimisers of its own."""
+        super().__init__()
+        self.optimisers: dict[str, torch.optim.Optimizer] = {}
 
     @property
     def wants_train_nodes(self) -> bool:
         """Whether the steps of this epoch need all training nodes embedded besides the batch."""
         return False
 
+    @property
+    def wants_first_look(self) -> bool:
+        """Whether all nodes are to be looked at before the first epoch too."""
+        return False
+
+    def starts_anew(self, epoch: int) -> bool:
+        """Whether encoder and objective are drawn anew before this epoch, as in a second phase."""
+        del epoch
+        return False
+
     def on_epoch_start(self, epoch: int, snapshot: Snapshot | None) -> None:
         """Prepare epoch 1, 2, …; `snapshot` shows all nodes after the epoch before, if any."""
+
+    def before_step(self, step: Step) -> None:
+        """Do what comes before the loss of a step, such as training parameters of its own."""
 
     @abstractmethod
     def loss(self, views: Views, batch: Batch) -> LossOutput:
         """Return the loss of one step."""
 
+    def after_step(self) -> None:
+        """Do what comes after a step of the optimiser, such as moving prototypes."""
+
     @abstractmethod
     def logits(self, embedding: Embedding) -> Tensor | None:
-        """Return what the method's head says of some nodes, or None if it has no head."""
+        """Return what the method's head says of some nodes, (n, C), or None if it has no head.
+
+        A detector's head knows the seen classes only, (n, n_seen).
+        """
+
+    def novelty(self, embedding: Embedding) -> Tensor | None:
+        """Return how new some nodes look to a detector, (n,), higher for newer; None if to none."""
+        del embedding
+        return None
 
 
 Config = Any  # a method's own frozen dataclass of settings
@@ -110,7 +167,13 @@ class Recipe:
     predictor: Predictor = field(default_factory=ClusterPredictor)
     train: TrainConfig = field(default_factory=TrainConfig)
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    build_encoder: Callable[[int, Any, torch.Generator], Encoder] = GATEncoder
     by_dataset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The dataclasses that hold the settings, by the fields that they are in."""
+        return {name: getattr(self, name) for name in ("config", "train", "encoder", "predictor")}
 
     def for_dataset(self, dataset: str) -> Recipe:
         """Return the recipe with the paper's settings for a data set, if it has any."""
@@ -126,8 +189,8 @@ class Recipe:
         return named.with_settings(**pinned)
 
     def with_settings(self, **changes: Any) -> Recipe:
-        """Return the recipe with some settings of the method, training or encoder changed."""
-        parts = {"config": self.config, "train": self.train, "encoder": self.encoder}
+        """Return the recipe with some settings of any of its parts changed."""
+        parts = self.parts
         owner = {name: part for part, of in parts.items() for name in of.__dataclass_fields__}
         unknown = sorted(set(changes) - set(owner))
         if unknown:

@@ -11,7 +11,7 @@ from openima.errors import InputError
 from openima.losses.contrastive import BASE_TEMPERATURE, contrastive
 from openima.methods.base import Batch, Known, LossOutput, Objective, Recipe, Views, register
 from openima.methods.openima import OPENIMA, refuse_temperatures, train_cross_entropy
-from openima.nn.gat import Embedding
+from openima.nn.encoder import Embedding
 from openima.nn.heads import linear_head
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from openima.errors import InputError
 from openima.losses.contrastive import BASE_TEMPERATURE, contrastive
 from openima.methods.base import Batch, Known, LossOutput, Objective, Recipe, Views, register
-from openima.nn.gat import Embedding
+from openima.nn.encoder import Embedding
 from openima.nn.heads import linear_head
 from openima.predict.predictors import name_groups
 from openima.train.snapshot import Snapshot

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from openima.errors import InputError
-from openima.graph.blocks import Block, Reach
+from openima.graph.blocks import Block
 from openima.nn.attention import attend
 from openima.nn.dropout import elu_dropout_
+from openima.nn.encoder import Embedding, Encoder, Hidden
 from openima.nn.rows import DenseRows, Rows
 
 EDGE_COST = 4.0
 """What a multiply-add along an edge costs, in multiply-adds of a dense product (measured)."""
-
-
-class Embedding(NamedTuple):
-    """What the encoder says of some nodes: raw `g` and unit-length `z`, each (n, d)."""
-
-    g: Tensor
-    z: Tensor
 
 
 @dataclass(frozen=True)
@@ -112,7 +105,7 @@ class GATLayer(nn.Module):
         return sum_first < map_first
 
 
-class GATEncoder(nn.Module):
+class GATEncoder(Encoder):
     """Two graph-attention layers: heads joined after the first, averaged after the second."""
 
     def __init__(self, n_features: int, config: EncoderConfig, generator: torch.Generator) -> None:
@@ -129,20 +122,13 @@ class GATEncoder(nn.Module):
         """The width of the embeddings."""
         return self.config.hidden
 
-    def forward(self, x: Rows, reach: Reach, generator: torch.Generator | None = None) -> Embedding:
-        """Embed the targets of `reach`; `x` are the features of its inputs.
-
-        A generator switches dropout on: each call with it is a fresh view of the nodes.
-        """
+    def first(self, x: Rows, block: Block, generator: torch.Generator | None) -> Hidden:
+        """Return what each head says of the targets, (H, n_targets, D)."""
         x = x.dropout(self.config.feature_dropout, generator)
-        hidden = self.hidden_rows(self.layers[0](x, reach.blocks[0], generator), generator)
-        return self.join_heads(self.layers[1](hidden, reach.blocks[1], generator))
+        out = self.layers[0](x, block, generator)
+        return (elu_dropout_(out, self.config.feature_dropout, generator),)
 
-    def hidden_rows(self, out: Tensor, generator: torch.Generator | None) -> DenseRows:
-        """Turn what the first layer returns, overwriting it, into the rows for the second."""
-        return DenseRows(elu_dropout_(out, self.config.feature_dropout, generator))
-
-    def join_heads(self, out: Tensor) -> Embedding:
-        """Turn what the second layer returns, overwriting it, into embeddings."""
-        g = F.elu_(out).mean(0)
+    def second(self, hidden: Hidden, block: Block, generator: torch.Generator | None) -> Embedding:
+        """Embed the targets from the joined heads of the first layer."""
+        g = F.elu_(self.layers[1](DenseRows(hidden[0]), block, generator)).mean(0)
         return Embedding(g, F.normalize(g, dim=1))

@@ -181,3 +181,12 @@ def _around_centres(z: Embeddings, labels: NDArray[np.int32], centres: Embedding
 
 def _seed(seed: int) -> int:
     return seed % 2**32  # what scikit-learn accepts
+
+
+CLUSTERINGS: dict[str, type[Clustering]] = {
+    "kmeans": KMeansClustering,
+    "mini-batch-kmeans": MiniBatchKMeansClustering,
+    "spherical-kmeans": SphericalKMeansClustering,
+    "gaussian-mixture": GaussianMixtureClustering,
+}
+"""Every clustering, by the name that settings know it by."""

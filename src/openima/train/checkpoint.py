@@ -106,7 +106,7 @@ class Checkpoint:
 def fingerprint(recipe: Recipe, task: Task) -> str:
     """Tell runs apart by method, settings, graph and known labels; not by how long they run."""
     endless = replace(recipe.train, epochs=1)
-    settings: Any = (recipe.name, recipe.config, recipe.encoder, recipe.predictor, endless)
+    settings: Any = (recipe.name, {**recipe.parts, "train": endless})
     digest = hashlib.sha256(repr((settings, task.n_seen, task.n_novel)).encode())
     graph, x = task.graph, task.graph.features
     features = [x] if isinstance(x, np.ndarray) else [x.data, x.indices, x.indptr]
@@ -119,14 +119,17 @@ def fingerprint(recipe: Recipe, task: Task) -> str:
 def _tensors_of(run: Run) -> dict[str, Tensor]:
     tensors = {f"encoder.{k}": v for k, v in run.encoder.state_dict().items()}
     tensors |= {f"objective.{k}": v for k, v in run.objective.state_dict().items()}
-    for i, state in run.optimiser.state_dict()["state"].items():
-        tensors |= {f"adam.{i}.{k}": v for k, v in state.items()}
+    for name, optimiser in _optimisers(run).items():
+        for i, state in optimiser.state_dict()["state"].items():
+            tensors |= {f"{name}.{i}.{k}": v for k, v in state.items()}
     tensors["generator"] = run.generator.get_state()
     tensors["groups"] = torch.from_numpy(np.stack(run.groups))
     if run.snapshot is not None:
         tensors["z"] = torch.from_numpy(run.snapshot.z)
-        if run.snapshot.logits is not None:
-            tensors["logits"] = torch.from_numpy(run.snapshot.logits)
+        for name in ("logits", "novelty"):
+            found = getattr(run.snapshot, name)
+            if found is not None:
+                tensors[name] = torch.from_numpy(found)
     return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
 
@@ -136,12 +139,19 @@ def _restore_tensors(run: Run, tensors: dict[str, Tensor]) -> None:
 
     run.encoder.load_state_dict(under("encoder."))
     run.objective.load_state_dict(under("objective."))
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in under("adam.").items():
-        number, _, key = name.partition(".")
-        state.setdefault(int(number), {})[key] = tensor
-    run.optimiser.load_state_dict({**run.optimiser.state_dict(), "state": state})
+    for optimiser_name, optimiser in _optimisers(run).items():
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in under(f"{optimiser_name}.").items():
+            number, _, key = name.partition(".")
+            state.setdefault(int(number), {})[key] = tensor
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": state})
     run.generator.set_state(tensors["generator"])
     run.groups = list(tensors["groups"].numpy())
-    logits = tensors.get("logits")
-    run.snapshot = run.look(tensors["z"].numpy(), None if logits is None else logits.numpy())
+    found = (tensors.get(name) for name in ("logits", "novelty"))
+    logits, novelty = (None if tensor is None else tensor.numpy() for tensor in found)
+    run.snapshot = run.snapshot_of(tensors["z"].numpy(), logits, novelty)
+
+
+def _optimisers(run: Run) -> dict[str, torch.optim.Optimizer]:
+    own = {f"adam-{name}": of for name, of in run.objective.optimisers.items()}
+    return {"adam": run.optimiser, **own}

@@ -8,19 +8,22 @@ from typing import Literal
 
 from openima.errors import InputError
 from openima.predict.clustering import Clustering, KMeansClustering
+from openima.train.batching import Batching, ShuffledBatches
 
 
 @dataclass(frozen=True)
 class TrainConfig:
     """Settings of a training run; the defaults are the paper's for two-stage methods.
 
+    `batch_size` None takes all nodes in one step; `batching` says which nodes come together.
     `fan_outs` says how many neighbours a step looks at in each layer, first layer first; None
     takes all of them. `clustering` groups the embeddings at the end of every epoch. `precision`
     "bfloat16" lets dense products round their factors to bfloat16 where the hardware gains.
     """
 
     epochs: int = 20
-    batch_size: int = 2048
+    batch_size: int | None = 2048
+    batching: Batching = field(default_factory=ShuffledBatches)
     learning_rate: float = 1e-3
     weight_decay: float = 1e-4
     seed: int = 0
@@ -32,8 +35,9 @@ class TrainConfig:
     def __post_init__(self) -> None:
         """Refuse settings with which nothing can be learned."""
         for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1", got=str(getattr(self, name)))
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise InputError(f"{name} must be at least 1", got=str(number))
         if not 0 < self.learning_rate < math.inf:
             raise InputError("learning_rate must be positive", got=str(self.learning_rate))
         if not 0 <= self.weight_decay < math.inf:

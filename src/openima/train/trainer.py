@@ -8,21 +8,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import overload
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from openima.errors import InputError
 from openima.graph.blocks import Neighbourhoods
 from openima.graph.task import Task
-from openima.methods.base import Batch, Known, Objective, Recipe, Views
+from openima.methods.base import Batch, Known, Objective, Recipe, Step
 from openima.metrics.selection import best_row
-from openima.nn.gat import GATEncoder
+from openima.nn.encoder import Encoder
 from openima.nn.inference import embed_all
 from openima.nn.rows import FeatureStore
 from openima.predict.predictors import name_groups
+from openima.train.batching import n_steps
 from openima.train.checkpoint import Checkpoint
 from openima.train.evaluate import evaluate
 from openima.train.memory import keep_freed_memory, trim
@@ -42,7 +45,7 @@ class TrainResult:
     recipe: Recipe
     history: pd.DataFrame
     groups: NDArray[np.int32]
-    encoder: GATEncoder
+    encoder: Encoder
     objective: Objective
     snapshot: Snapshot
 
@@ -98,35 +101,45 @@ class Run:
         self.device = _device(config.device)
         self.rng = np.random.default_rng(config.seed)
         self.generator = torch.Generator(self.device).manual_seed(config.seed)
-        initial = torch.Generator().manual_seed(config.seed)
         self.near = Neighbourhoods(task.graph)
         self.store = FeatureStore(task.graph, self.device)
         self.known = Known.of(task, self.device)
-        self.encoder = GATEncoder(task.graph.n_features, recipe.encoder, initial).to(self.device)
-        dim = self.encoder.dim
-        self.objective = recipe.objective(self.known, dim, recipe.config, initial).to(self.device)
-        parameters = [*self.encoder.parameters(), *self.objective.parameters()]
-        self.optimiser = torch.optim.Adam(
-            parameters, lr=config.learning_rate, weight_decay=config.weight_decay, foreach=False
-        )
+        self._draw(config.seed)
         self.epoch = 0
         self.rows: list[dict[str, float]] = []
         self.groups: list[NDArray[np.int32]] = []
         self.snapshot: Snapshot | None = None
 
+    def _draw(self, seed: int) -> None:
+        """Make encoder, objective and optimiser, with weights drawn from `seed`."""
+        recipe, config = self.recipe, self.recipe.train
+        initial = torch.Generator().manual_seed(seed)
+        encoder = recipe.build_encoder(self.task.graph.n_features, recipe.encoder, initial)
+        objective = recipe.objective(self.known, encoder.dim, recipe.config, initial)
+        self.encoder, self.objective = encoder.to(self.device), objective.to(self.device)
+        groups = (g for other in objective.optimisers.values() for g in other.param_groups)
+        elsewhere = {id(parameter) for group in groups for parameter in group["params"]}
+        parameters = [*self.encoder.parameters(), *self.objective.parameters()]
+        self.optimiser = torch.optim.Adam(
+            [parameter for parameter in parameters if id(parameter) not in elsewhere],
+            lr=config.learning_rate,
+            weight_decay=config.weight_decay,
+            foreach=False,
+        )
+
     @property
     def n_steps(self) -> int:
         """How many steps an epoch has."""
-        return -(-self.task.graph.n_nodes // self.recipe.train.batch_size)
+        return n_steps(self.task.graph.n_nodes, self.recipe.train.batch_size)
 
     def one_epoch(self) -> Iterator[None]:
         """Train one epoch, yielding after every step, then look at all nodes."""
         wall, cpu = time.perf_counter(), time.process_time()
-        self.objective.on_epoch_start(self.epoch + 1, self.snapshot)
-        order = self.rng.permutation(self.task.graph.n_nodes)
-        sums: dict[str, float] = {}
-        for start in range(0, len(order), self.recipe.train.batch_size):
-            parts = self._step(order[start : start + self.recipe.train.batch_size])
+        self._begin_epoch()
+        config, sums = self.recipe.train, dict[str, float]()
+        n_nodes = self.task.graph.n_nodes
+        for nodes in config.batching(self.task.train, n_nodes, config.batch_size, self.rng):
+            parts = self._step(nodes)
             for name, value in parts.items():
                 sums[name] = sums.get(name, 0.0) + value / self.n_steps
             yield
@@ -134,7 +147,7 @@ class Run:
         self.optimiser.zero_grad(set_to_none=True)
         trim()  # what the steps took is not what the look at all nodes takes
         self.epoch += 1
-        self.snapshot = self.look(*self._embed_all())
+        self.snapshot = self._look()
         groups = self.recipe.predictor(self.snapshot)
         self.groups.append(groups.astype(np.int32))
         self.rows.append(
@@ -148,15 +161,18 @@ class Run:
             }
         )
 
+    def _begin_epoch(self) -> None:
+        epoch = self.epoch + 1
+        if self.snapshot is None and self.objective.wants_first_look:
+            self.snapshot = self._look()
+        if self.objective.starts_anew(epoch):
+            self._draw((self.recipe.train.seed + epoch) % 2**63)
+        self.objective.on_epoch_start(epoch, self.snapshot)
+
     def _step(self, nodes: NDArray[np.int64]) -> dict[str, float]:
-        train = self.task.train if self.objective.wants_train_nodes else self.task.train[:0]
-        targets = np.union1d(nodes, train)
-        reach = self.near.reach(targets, self.recipe.train.fan_outs, self.rng).to(self.device)
-        x = self.store.rows(reach.inputs)
-        views = Views(*(self.encoder(x, reach, self.generator) for _ in range(2)))
-        rows, train_rows = (np.searchsorted(targets, part) for part in (nodes, train))
-        as_tensors = (torch.from_numpy(a).to(self.device) for a in (nodes, rows, train_rows))
-        total, parts = self.objective.loss(views, Batch(*as_tensors))
+        step = self._prepared(nodes)
+        self.objective.before_step(step)
+        total, parts = self.objective.loss(step.views(), step.batch)
         if not torch.isfinite(total):
             raise InputError(
                 f"the loss became {total.item()} in epoch {self.epoch + 1}",
@@ -167,10 +183,24 @@ class Run:
         self.optimiser.zero_grad(set_to_none=True)
         torch.autograd.backward([total])
         self.optimiser.step()
+        self.objective.after_step()
         return parts
 
+    def _prepared(self, nodes: NDArray[np.int64]) -> Step:
+        train = self.task.train if self.objective.wants_train_nodes else self.task.train[:0]
+        targets = np.union1d(nodes, train)
+        reach = self.near.reach(targets, self.recipe.train.fan_outs, self.rng).to(self.device)
+        rows = np.searchsorted(targets, nodes), np.searchsorted(targets, train)
+        of_batch = (torch.from_numpy(part).to(self.device) for part in (nodes, *rows))
+        nodes_of_batch, rows_of_batch, train_rows = of_batch
+        batch = Batch(nodes_of_batch, rows_of_batch, train_rows, reach.blocks[-1])
+        inputs = self.store.rows(reach.inputs)
+        n_views = self.objective.n_views
+        return Step(batch, self.encoder, inputs, reach, self.generator, n_views)
+
     @torch.no_grad()
-    def _embed_all(self) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+    def _look(self) -> Snapshot:
+        """Look at all nodes without dropout."""
         embedding = embed_all(self.encoder, self.store, self.near)
         if not torch.isfinite(embedding.z).all():
             raise InputError(
@@ -178,14 +208,32 @@ class Run:
                 where=self.task.graph.name,
                 remedy="lower the learning rate, or scale the features",
             )
-        logits = self.objective.logits(embedding)
-        return embedding.z.cpu().numpy(), None if logits is None else logits.cpu().numpy()
+        return self.snapshot_of(
+            _as_array(embedding.z),
+            _as_array(self.objective.logits(embedding)),
+            _as_array(self.objective.novelty(embedding)),
+        )
 
-    def look(self, z: NDArray[np.float32], logits: NDArray[np.float32] | None) -> Snapshot:
-        """Make the snapshot of this epoch from the embeddings and logits of all nodes."""
-        config = self.recipe.train
-        n_classes = self.task.n_classes
-        return Snapshot(self.epoch, z, logits, n_classes, config.clustering, config.seed)
+    def snapshot_of(
+        self,
+        z: NDArray[np.float32],
+        logits: NDArray[np.float32] | None,
+        novelty: NDArray[np.float32] | None,
+    ) -> Snapshot:
+        """Make the snapshot of this epoch from what was found of all nodes."""
+        config, task = self.recipe.train, self.task
+        return Snapshot(
+            self.epoch,
+            z,
+            logits,
+            task.n_classes,
+            config.clustering,
+            config.seed,
+            novelty=novelty,
+            n_seen=task.n_seen,
+            val=task.val,
+            test=task.test,
+        )
 
     def result(self) -> TrainResult:
         """Hand over what has been learned."""
@@ -200,6 +248,14 @@ class Run:
             self.objective,
             self.snapshot,
         )
+
+
+@overload
+def _as_array(tensor: Tensor) -> NDArray[np.float32]: ...
+@overload
+def _as_array(tensor: Tensor | None) -> NDArray[np.float32] | None: ...
+def _as_array(tensor: Tensor | None) -> NDArray[np.float32] | None:
+    return None if tensor is None else tensor.cpu().numpy()
 
 
 def _device(name: str) -> torch.device:
