@@ -23,7 +23,7 @@ def test_the_encoder_and_its_gradients_are_those_of_the_cpu(tiny_task: Task) -> 
         initial = torch.Generator().manual_seed(0)
         encoder = GATEncoder(tiny_task.graph.n_features, EncoderConfig(), initial).to(device)
         reach = Neighbourhoods(tiny_task.graph).reach(np.arange(50), (None, None)).to(device)
-        g, z = encoder(FeatureStore(tiny_task.graph, device).rows(reach.inputs), reach)
+        g, z, _ = encoder(FeatureStore(tiny_task.graph, device).rows(reach.inputs), reach)
         torch.autograd.backward(g.square().sum() + z[:, 0].sum())
         parameters = (p.grad for p in encoder.parameters())
         return [x.detach().cpu() for x in (g, z, *parameters) if x is not None]
