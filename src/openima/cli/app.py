@@ -6,6 +6,7 @@ import typer
 
 from openima.cli.demo import demo
 from openima.cli.listings import datasets, methods
+from openima.cli.theory import theory
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -15,5 +16,5 @@ def openima() -> None:
     """Open-world semi-supervised node classification."""
 
 
-for command in (datasets, methods, demo):
+for command in (datasets, methods, demo, theory):
     app.command()(command)
