@@ -17,29 +17,29 @@ DIMENSIONS = (1, 16)
 
 
 def theory(
-    out: Annotated[Path | None, typer.Option(help="Folder for the curves, PNG and SVG.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Folder for the curves, PNG and SVG.")
+    ] = None,
 ) -> None:
     """Check Theorem 1: how K-Means splits two Gaussians of different widths."""
     console = Console()
+    drawn = [] if out is None else _draw_into(out)
     console.print(claims_table(check_claims()))
     console.print(simulation_table())
-    if out is not None:
-        for path in _draw_into(out):
-            console.print(f"drawn: {path}", soft_wrap=True)
+    for path in drawn:
+        console.print(f"drawn: {path}", soft_wrap=True)
 
 
 def claims_table(checks: list[Check]) -> Table:
     """Lay out what was checked, one row a statement."""
-    table = Table(title="Theorem 1", caption="ranges are those of the grid, ends included")
-    for column in ("statement", "checked for", "verdict", "quantity"):
+    caption = "γ from 1 to 2; slope: σ1 ∂ACC2/∂σ1; ranges are of a grid, ends included"
+    table = Table(title="Theorem 1", caption=caption)
+    for column in ("statement", "for", "verdict", "found", "worst at"):
         table.add_column(column)
-    for column in ("least", "greatest"):
-        table.add_column(column, justify="right")
-    table.add_column("worst at")
     for check in checks:
         verdict = "holds" if check.holds else "FAILS"
-        extremes = (f"{value:.3g}" for value in (check.least, check.greatest))
-        table.add_row(check.statement, check.where, verdict, check.quantity, *extremes, check.worst)
+        found = f"{check.quantity} {check.least:.3g} to {check.greatest:.3g}"
+        table.add_row(check.statement, check.where, verdict, found, check.worst)
     return table
 
 

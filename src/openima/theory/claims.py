@@ -46,7 +46,8 @@ READINGS = (
 class Check:
     """A statement, where it was checked, whether it held everywhere, and the extremes found.
 
-    `least` and `greatest` are values of `quantity`; `worst` is where it was nearest to failing.
+    `least` and `greatest` are values of `quantity`: "slope" is σ1 ∂ACC2/∂σ1, "factor" that of
+    Lloyd's error. `worst` is where it was nearest to failing. Everywhere γ goes from 1 to 2.
     """
 
     statement: str
@@ -78,7 +79,7 @@ def _growth(mixture: TwoGaussians, reading: Reading) -> Check:
     _, novel = accuracy_slopes(mixture, reading.direction(mixture))
     slope = np.where(np.abs(novel) < _SLOPE_NOISE, 0.0, novel)
     statement = f"ACC2 grows with σ1; fixed: {reading.fixed}"
-    return _check(mixture, statement, "σ1 ∂ACC2/∂σ1", slope, slope > 0)
+    return _check(mixture, statement, "slope", slope, slope > 0)
 
 
 def _near_one(mixture: TwoGaussians, name: str, accuracy: Array) -> Check:
@@ -89,12 +90,12 @@ def _near_one(mixture: TwoGaussians, name: str, accuracy: Array) -> Check:
 
 def _only_root(mixture: TwoGaussians) -> Check:
     roots = count_thresholds(mixture).astype(np.float64)
-    return _check(mixture, "the threshold is the only one", "roots of h", roots, roots == 1, -1)
+    return _check(mixture, "h has one root", "roots", roots, roots == 1, -1)
 
 
 def _converges(mixture: TwoGaussians) -> Check:
     factor = lloyd_slope(mixture, threshold(mixture))
-    return _check(mixture, "Lloyd converges to it", "factor a step", factor, factor < 1, -1)
+    return _check(mixture, "Lloyd shrinks the error each step", "factor", factor, factor < 1, -1)
 
 
 def _check(
@@ -111,7 +112,7 @@ def _check(
     return Check(
         statement=statement,
         quantity=quantity,
-        where=f"{gamma.min():g} ≤ γ ≤ {gamma.max():g}, {alpha.min():g} ≤ α ≤ {alpha.max():g}",
+        where=f"α from {alpha.min():g} to {alpha.max():g}",
         holds=bool(held.all()),
         least=float(values.min()),
         greatest=float(values.max()),

@@ -131,12 +131,16 @@ def threshold(mixture: TwoGaussians) -> Array:
     return np.where(seen_is_narrow, root, mixture.distance - root)
 
 
-def count_thresholds(mixture: TwoGaussians, n_places: int = 2000) -> NDArray[np.int64]:
+def count_thresholds(mixture: TwoGaussians, n_places: int = 500) -> NDArray[np.int64]:
     """Count the roots of h on the whole axis, as sign changes between `n_places` places."""
     reach = _REACH * np.maximum(mixture.sigma1, mixture.sigma2)
     places = np.linspace(-reach, mixture.distance + reach, n_places)
-    below = excess(mixture, places) < 0
-    return np.asarray(np.count_nonzero(below[1:] != below[:-1], axis=0), dtype=np.int64)
+    count = np.zeros(mixture.distance.shape, dtype=np.int64)
+    below = excess(mixture, places[0]) < 0
+    for place in places[1:]:
+        before, below = below, excess(mixture, place) < 0
+        count += before != below
+    return count
 
 
 def accuracies(mixture: TwoGaussians, s: ArrayLike | None = None) -> tuple[Array, Array]:
