@@ -74,7 +74,8 @@ def _similarities(n_rows: int, dim: int) -> int:
     Similarities are computed forward and again backward, and each tile sends its gradient to
     its rows and, off the diagonal, to its columns.
     """
-    sizes = [min(TILE, n_rows - start) for start in range(0, n_rows, TILE)]
+    tile = TILE["cpu"]
+    sizes = [min(tile, n_rows - start) for start in range(0, n_rows, tile)]
     tiles = combinations_with_replacement(range(len(sizes)), 2)
     return sum(sizes[i] * sizes[j] * dim * (3 if i == j else 4) for i, j in tiles)
 

@@ -186,7 +186,7 @@ def test_the_counted_operations_are_those_that_run(
     recipe = tiny(heads=heads, hidden=4, feature_dropout=p, batch_size=300)
     bound = benchmark("bound")
     for module in (bound, sys.modules["openima.losses.contrastive"]):
-        monkeypatch.setattr(module, "TILE", 128)
+        monkeypatch.setattr(module, "TILE", {"cpu": 128})
     run = Run(task, recipe)
     nodes = np.arange(0, 300, 2)
     counted = bound.step_flops(run, nodes)

@@ -8,7 +8,7 @@ source, so nothing is scattered.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from openima.graph.blocks import Block, EdgesBySource
-from openima.nn.csr import Factor, gathered_sum, segment_sum, weighted_sums
+from openima.nn.csr import Factor, gathered_sum, segment_sum, sums_by_head, weighted_sums
 from openima.nn.dropout import keep_mask, masked
 from openima.nn.products import matmul
 
@@ -80,14 +80,12 @@ class _Attend(torch.autograd.Function):
         ctx.save_for_backward(values, maps, source_scores, target_scores, alpha, mask)
         ctx.settings = settings
         weights = _dropped(alpha, mask, settings.p).t().contiguous()  # (H, E)
-        width = (values if maps is None else maps).shape[2]
-        out = values.new_empty(len(weights), block.n_targets, width)
+        if maps is None:
+            rows = _products(values, settings.factor)
+            return sums_by_head(rows, block.sources, block.indptr, weights)
+        out = values.new_empty(len(weights), block.n_targets, maps.shape[2])
         for h, weight in enumerate(weights):
-            if maps is None:
-                rows = _of_head(values, h, settings.factor)
-                out[h] = weighted_sums(rows, block.sources, block.indptr, weight)
-            else:
-                out[h] = matmul(_joined_sums(values, weight, block), maps[h])
+            out[h] = matmul(_joined_sums(values, weight, block), maps[h])
         return out
 
     @staticmethod
@@ -98,8 +96,9 @@ class _Attend(torch.autograd.Function):
         weights = _dropped(alpha, mask, p)
         d_maps = d_sums = None
         if maps is None:
+            rows = _products(values, factor)
             d_weights = torch.stack(
-                [edge_products(g, _of_head(values, h, factor), block) for h, g in enumerate(grad)]
+                [edge_products(g, of_head, block) for g, of_head in zip(grad, rows, strict=True)]
             )
         else:
             d_maps, d_sums = _map_gradients(grad, values, maps, weights, block)
@@ -129,8 +128,9 @@ class _Attend(torch.autograd.Function):
 _attend: Callable[..., Tensor] = _Attend.apply
 
 
-def _of_head(values: Tensor, head: int, factor: Factor | None) -> Tensor:
-    return values[head] if factor is None else factor.times(values[head])
+def _products(values: Tensor, factor: Factor | None) -> Iterable[Tensor]:
+    """Return the rows of each head, (n_sources, D); products are made when their turn comes."""
+    return values if factor is None else (factor.times(of_head) for of_head in values)
 
 
 def _joined_sums(pieces: Tensor, weight: Tensor, block: Block) -> Tensor:
@@ -165,11 +165,12 @@ def _to_values(grad: Tensor, weights: Tensor, back: EdgesBySource, turned: Facto
     `weights` (E, H) are in order of the sources. Where the values are products with a factor,
     `turned` is that factor transposed, and the gradient goes on to its other factor.
     """
-    d_values = []
-    for h, weight in enumerate(weights.t().contiguous()):
-        rows = weighted_sums(grad[h], back.rows, back.indptr, weight)
-        d_values.append(rows if turned is None else turned.times(rows))
-    return torch.stack(d_values)
+    weights = weights.t().contiguous()
+    if turned is None:
+        return sums_by_head(grad, back.rows, back.indptr, weights)
+    pairs = zip(grad, weights, strict=True)
+    sums = (weighted_sums(rows, back.rows, back.indptr, weight) for rows, weight in pairs)
+    return torch.stack([turned.times(of_head) for of_head in sums])
 
 
 def _to_shared_values(d_sums: Tensor, weights: Tensor, back: EdgesBySource) -> Tensor:
@@ -180,9 +181,10 @@ def _to_shared_values(d_sums: Tensor, weights: Tensor, back: EdgesBySource) -> T
     n_pieces, n_heads, n_targets, width = d_sums.shape
     offsets = torch.arange(n_heads, dtype=torch.int32, device=d_sums.device) * n_targets
     rows = (back.rows[:, None] + offsets).view(-1)
-    d_values = d_sums.new_empty(n_pieces, len(back.indptr) - 1, width)
+    indptr = back.indptr * n_heads
+    d_values = d_sums.new_empty(n_pieces, len(indptr) - 1, width)
     for c, of_piece in enumerate(d_sums.view(n_pieces, n_heads * n_targets, width)):
-        d_values[c] = weighted_sums(of_piece, rows, back.indptr * n_heads, weights.view(-1))
+        d_values[c] = weighted_sums(of_piece, rows, indptr, weights.view(-1))
     return d_values
 
 

@@ -5,13 +5,23 @@ Embedding-bag look-ups serve them all: a row of the output is a bag of (weighted
 
 from __future__ import annotations
 
+from collections.abc import Iterable, MutableMapping
 from typing import NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from openima.graph.blocks import sort_by_column
+
+PIECEWISE = ("cuda",)
+"""Devices that sum a bag one entry after the other: there, long bags are summed in pieces."""
+
+PIECE = 32
+"""Entries of a piece. Nodes with a thousand neighbours no longer hold up all others."""
+
+_KNOWN_PIECES: MutableMapping[Tensor, tuple[Tensor, Tensor]] = WeakTensorKeyDictionary()
 
 
 class Factor(Protocol):
@@ -48,21 +58,72 @@ def weighted_sums(rows: Tensor, index: Tensor, indptr: Tensor, weights: Tensor) 
 
     A sparse x dense product, with (index, indptr, weights) the CSR matrix.
     """
+    return _bag_sums(rows, index, indptr, weights)
+
+
+def sums_by_head(rows: Iterable[Tensor], index: Tensor, indptr: Tensor, weights: Tensor) -> Tensor:
+    """Do `weighted_sums` with the rows and the weights (H, E) of each head; returns (H, n, D)."""
+    if indptr.device.type not in PIECEWISE:
+        pairs = zip(rows, weights, strict=True)
+        return torch.stack([weighted_sums(of_head, index, indptr, w) for of_head, w in pairs])
+    # All heads in one call: a GPU has little to do with one.
+    joined = rows if isinstance(rows, Tensor) else torch.stack(list(rows))
+    n_heads, n_rows, width = joined.shape
+    head = torch.arange(n_heads, dtype=index.dtype, device=index.device)[:, None]
+    pieces, bags = (_repeated(borders, head) for borders in _pieces(indptr))
+    index = (index + n_rows * head).view(-1)
+    sums = _embedding_bag(joined.reshape(-1, width), index, pieces, weights.reshape(-1))
+    sums = _embedding_bag(sums, _count_up(len(sums), indptr), bags, None)
+    return sums.view(n_heads, -1, width).clone()  # a tensor of its own may be changed in place
+
+
+def _repeated(borders: Tensor, head: Tensor) -> Tensor:
+    """Lay the bags that `borders` part out again for each head."""
+    return torch.cat([(borders[:-1] + borders[-1] * head).view(-1), borders[-1:] * len(head)])
+
+
+def gathered_sum(rows: Tensor, index: Tensor, indptr: Tensor) -> Tensor:
+    """Sum rows[index[k]] for k in indptr[i]:indptr[i + 1], for all i."""
+    return _bag_sums(rows, index, indptr, None)
+
+
+def segment_sum(rows: Tensor, indptr: Tensor) -> Tensor:
+    """Sum rows[indptr[i]:indptr[i + 1]] for all i."""
+    return gathered_sum(rows, _count_up(len(rows), indptr), indptr)
+
+
+def _bag_sums(rows: Tensor, index: Tensor, indptr: Tensor, weights: Tensor | None) -> Tensor:
     if index.numel() == 0:
         return rows.new_zeros(len(indptr) - 1, rows.shape[1])
+    if indptr.device.type not in PIECEWISE:
+        return _embedding_bag(rows, index, indptr, weights)
+    pieces, bags = _pieces(indptr)
+    sums = _embedding_bag(rows, index, pieces, weights)
+    return _embedding_bag(sums, _count_up(len(sums), indptr), bags, None)
+
+
+def _embedding_bag(rows: Tensor, index: Tensor, indptr: Tensor, weights: Tensor | None) -> Tensor:
     return F.embedding_bag(
         index, rows, indptr, per_sample_weights=weights, mode="sum", include_last_offset=True
     )
 
 
-def gathered_sum(rows: Tensor, index: Tensor, indptr: Tensor) -> Tensor:
-    """Sum rows[index[k]] for k in indptr[i]:indptr[i + 1], for all i."""
-    if index.numel() == 0:
-        return rows.new_zeros(len(indptr) - 1, rows.shape[1])
-    return F.embedding_bag(index, rows, indptr, mode="sum", include_last_offset=True)
+def _count_up(n: int, like: Tensor) -> Tensor:
+    return torch.arange(n, dtype=like.dtype, device=like.device)
 
 
-def segment_sum(rows: Tensor, indptr: Tensor) -> Tensor:
-    """Sum rows[indptr[i]:indptr[i + 1]] for all i."""
-    order = torch.arange(len(rows), dtype=indptr.dtype, device=indptr.device)
-    return gathered_sum(rows, order, indptr)
+def _pieces(indptr: Tensor) -> tuple[Tensor, Tensor]:
+    """Cut bags into pieces: where each piece starts, and which pieces are each bag's, both CSR.
+
+    What belongs to an `indptr` is found once and kept for as long as that tensor lives.
+    """
+    known = _KNOWN_PIECES.get(indptr)
+    if known is None:
+        counts = (indptr.diff() + (PIECE - 1)) // PIECE
+        bags = F.pad(counts.cumsum(0, dtype=indptr.dtype), (1, 0))
+        total = int(bags[-1])
+        starts = (indptr[:-1] - PIECE * bags[:-1]).repeat_interleave(counts, output_size=total)
+        starts += PIECE * _count_up(total, indptr)
+        known = torch.cat([starts, indptr[-1:]]), bags
+        _KNOWN_PIECES[indptr] = known
+    return known

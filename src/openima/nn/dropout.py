@@ -92,5 +92,7 @@ def masked(x: Tensor, mask: Tensor, scale: float) -> Tensor:
 
 
 def _parts(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Cut contiguous tensors of one size into parts whose temporaries stay in the cache."""
+    """Cut contiguous tensors of one size into parts whose temporaries stay in a CPU's cache."""
+    if tensors[0].device.type != "cpu":
+        return iter([tensors])
     return zip(*(torch.split(tensor.view(-1), _PART) for tensor in tensors), strict=True)

@@ -152,18 +152,27 @@ class FeatureStore:
     """Hands out the rows of chosen nodes, dense or sparse by the density of the features."""
 
     def __init__(self, graph: Graph, device: torch.device) -> None:
-        """Keep one float32 copy at most; dense features on the CPU are used as they lie."""
+        """Keep one float32 copy at most; dense features on the CPU are used as they lie.
+
+        On a GPU dense features stay there from the start.
+        """
         self.device = device
+        self._on_gpu: Tensor | None = None
         self.is_dense = graph.density >= DENSE_FROM
         features = graph.features
         if self.is_dense:
             dense = features if isinstance(features, np.ndarray) else features.toarray()
             self._matrix: Features = dense.astype(np.float32, copy=False)
+            if device.type != "cpu":
+                self._on_gpu = torch.tensor(self._matrix, device=device)
         else:
             self._matrix = sp.csr_array(features.astype(np.float32, copy=False))
 
     def rows(self, nodes: NDArray[np.int64]) -> Rows:
         """Return the features of `nodes`, in their order."""
+        if self._on_gpu is not None:
+            index = torch.from_numpy(nodes).to(self.device)
+            return DenseRows(self._on_gpu.index_select(0, index)[None])
         part = self._matrix[nodes]
         if isinstance(part, np.ndarray):
             return DenseRows(torch.from_numpy(part).to(self.device)[None])
