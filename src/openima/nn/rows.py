@@ -138,9 +138,10 @@ class SparseRows(Rows):
         return
 
     @property
-    def factor(self) -> Csr:
-        """The rows as a sparse matrix."""
-        return Csr(self.indptr, self.columns, self.values)
+    def factor(self) -> Csr | None:
+        """The rows as a sparse matrix; on a GPU, which has the memory, products are kept."""
+        on_cpu = self.values.device.type == "cpu"
+        return Csr(self.indptr, self.columns, self.values) if on_cpu else None
 
     @property
     def n_stored(self) -> int:
