@@ -1,0 +1,123 @@
+// Classes: the list that switches them on and off, and the table that tells of them.
+
+class Toggles {
+  constructor(data, map) {
+    this.scatter = map.scatter;
+    this.buttons = new Map();
+    const largest = data.classes.reduce((most, entry) => Math.max(most, entry.size), 1);
+    for (const [novel, title] of [[false, "Known classes"], [true, "Discovered classes"]]) {
+      const rows = data.classes.map((_, k) => k).filter((k) => data.classes[k].novel === novel);
+      if (rows.length === 0) continue;
+      const all = make("button", { type: "button", onclick: () => this.set(rows, !rows.some((k) => this.scatter.visible[k])) }, "all or none");
+      all.setAttribute("aria-label", `${title}: switch all or none`);
+      $("toggles").append(make("h3", {}, title, all), ...rows.map((k) => this.button(data.classes[k], k, largest)));
+    }
+    dark.addEventListener("change", () => this.recolour(data.classes));
+  }
+
+  button(entry, k, largest) {
+    const bar = make("i", { style: `width: ${Math.max(1, 100 * entry.size / largest)}%; background: ${colourOf(entry)}` });
+    const hold = (focus) => () => { this.scatter.focus = focus; this.scatter.later(); };
+    const button = make("button", {
+      type: "button", class: "toggle", "aria-pressed": "true", title: entry.name,
+      onclick: () => this.set([k], !this.scatter.visible[k]),
+      onmouseenter: hold(k), onmouseleave: hold(null), onfocus: (event) => event.target.matches(":focus-visible") && hold(k)(), onblur: hold(null),
+    }, glyph(entry), make("span", { class: "name" }, entry.name), make("span", { class: "size" }, count(entry.size)), make("span", { class: "bar" }, bar));
+    this.buttons.set(k, button);
+    return button;
+  }
+
+  set(rows, on) {
+    for (const k of rows) {
+      this.scatter.visible[k] = on;
+      this.buttons.get(k).setAttribute("aria-pressed", String(on));
+    }
+    if (this.scatter.active >= 0 && !this.scatter.shows(this.scatter.active)) this.map?.point(-1);
+    this.scatter.later();
+  }
+
+  recolour(classes) {
+    for (const [k, button] of this.buttons) {
+      button.querySelector(".glyph").replaceWith(glyph(classes[k]));
+      button.querySelector("i").style.background = colourOf(classes[k]);
+    }
+  }
+}
+
+const COLUMNS = [
+  ["name", "class", "Its name as you gave it; discovered classes are numbered by size."],
+  ["novel", "status", "Known: you gave labels of it. Discovered: found among nodes without a label."],
+  ["size", "size", "How many nodes were put into it."],
+  ["given", "labels given", "How many nodes you labelled with it."],
+  ["cohesion", "cohesion", "How close its nodes lie to its centre."],
+  ["separation", "separation", "How far it lies from the other classes."],
+  ["nearest", "nearest known", "Of a discovered class, the known class that lies nearest."],
+  ["features", "top features", "What its nodes have more of than all the others."],
+  ["exemplars", "most typical", "The nodes nearest its centre."],
+  ["borderline", "borderline", "Nodes that lie almost as near to another class."],
+];
+const NUMBERS = new Set(["size", "given", "cohesion", "separation"]);
+const LISTS = new Set(["features", "exemplars", "borderline"]);
+const FEW = 10;
+
+class ClassTable {
+  constructor(data, map) {
+    Object.assign(this, { data, map });
+    this.sorted = { column: null, up: true };
+    this.columns = COLUMNS.filter(([key]) => !LISTS.has(key) || data.classes.some((entry) => entry[key].length));
+    this.heads = new Map(this.columns.map(([key, name]) => [key, this.head(key, name)]));
+    this.rows = data.classes.map((entry) => [entry, this.row(entry)]);
+    this.body = make("tbody", { role: "rowgroup" }, ...this.rows.map(([, row]) => row));
+    $("classes").append(make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, ...this.heads.values())), this.body);
+    for (const [, name, meaning] of this.columns) $("meanings").append(make("dt", {}, name), make("dd", {}, meaning));
+    dark.addEventListener("change", () => {
+      for (const [entry, row] of this.rows) row.querySelector(".glyph").replaceWith(glyph(entry));
+    });
+  }
+
+  head(key, name) {
+    const cell = make("th", { role: "columnheader", scope: "col", class: NUMBERS.has(key) ? "number" : null, "aria-sort": LISTS.has(key) ? null : "none" });
+    if (LISTS.has(key)) cell.append(make("div", { style: "padding: 6px 8px" }, name));
+    else cell.append(make("button", { type: "button", onclick: () => this.sort(key) }, name));
+    return cell;
+  }
+
+  // Numbers start with the largest, names with the first; what is not there comes last.
+  sort(key) {
+    const up = this.sorted.column === key ? !this.sorted.up : !NUMBERS.has(key);
+    this.sorted = { column: key, up };
+    const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b);
+    this.rows.sort(([a], [b]) => {
+      if (a[key] === null || b[key] === null) return (a[key] === null) - (b[key] === null);
+      return (up ? 1 : -1) * compare(a[key], b[key]);
+    });
+    for (const [name, cell] of this.heads) if (!LISTS.has(name)) cell.setAttribute("aria-sort", name !== key ? "none" : up ? "ascending" : "descending");
+    this.body.append(...this.rows.map(([, row]) => row));
+  }
+
+  row(entry) {
+    return make("tr", { role: "row", class: entry.novel ? "novel" : "known" }, ...this.columns.map(([key, name]) => this.cell(entry, key, name)));
+  }
+
+  cell(entry, key, name) {
+    if (key === "name") return make("th", { role: "rowheader", scope: "row" }, make("span", {}, glyph(entry), entry.name));
+    const attributes = { role: "cell", "data-label": name, "data-key": key };
+    if (key === "novel") {
+      const [kind, word] = entry.novel ? ["novel", "discovered"] : ["known", "known"];
+      return make("td", { ...attributes, class: "status" }, make("span", { class: `badge ${kind}` }, word));
+    }
+    if (NUMBERS.has(key)) return make("td", { ...attributes, class: "number" }, key === "size" || key === "given" ? count(entry[key]) : fixed(entry[key]));
+    if (key === "nearest") return make("td", { ...attributes, class: entry.nearest === null ? "empty" : null }, entry.nearest ?? "");
+    const chips = entry[key].slice(0, FEW).map((text) => (key === "features" ? make("span", { class: "chip", title: text }, text) : this.node(text)));
+    if (entry[key].length > FEW) chips.push(make("span", { class: "chip more" }, `+ ${entry[key].length - FEW}`));
+    return make("td", { ...attributes, class: chips.length ? "list" : "list empty" }, make("div", { class: "chips" }, ...chips));
+  }
+
+  node(id) {
+    const row = this.map.rowOf.get(id);
+    if (row === undefined) return make("span", { class: "chip" }, id);
+    const show = { type: "button", title: id, onclick: () => this.map.reveal(row) };
+    if (!this.map.pictures?.has(row)) return make("button", { ...show, class: "chip" }, id);
+    return make("button", { ...show, class: "picture", "aria-label": id }, this.map.pictures.canvas(row));
+  }
+}
