@@ -15,9 +15,10 @@ def compare(files: RunFiles) -> dict[str, Any] | None:
     """Compare the test nodes whose class is known with their predictions; None if there are none.
 
     `counts` has one row a true class, the known ones first, and one column a predicted class:
-    the class that is matched to the first row, to the second, ..., then the rest. `columns` has
-    their rows in the classes table. `matched` has, for each row of the classes table, the name
-    of the true class it is matched to, or None.
+    that which stands for the first row, for the second, ..., then the rest. A known class stands
+    for itself, a discovered one for the other true class that it fits best. `columns` has their
+    rows in the classes table, `stands_for` the true class of each of these rows, or None.
+    `accuracy` matches known classes anew too, as the history does.
     """
     nodes = files.nodes
     if "truth" not in nodes:
@@ -36,12 +37,13 @@ def compare(files: RunFiles) -> dict[str, Any] | None:
     accuracy = open_world_accuracy(predicted, true_ids, len(known))
 
     counts = count_matrix(predicted, true_ids, max(len(names), len(classes)))
-    matching = best_matching(counts)
+    counts = counts[: len(classes), : len(names)]
+    matching = np.arange(len(classes))
+    matching[len(known) :] = len(known) + best_matching(counts[len(known) :, len(known) :])
     columns = np.argsort(matching, kind="stable")
-    columns = columns[columns < len(classes)]
-    matched: list[str | None] = [None] * len(classes)
-    for i, row in enumerate(order):
-        matched[int(row)] = names[matching[i]] if matching[i] < len(names) else None
+    stands_for: list[str | None] = [None] * len(classes)
+    for row, true in zip(order, matching, strict=True):
+        stands_for[int(row)] = names[true] if true < len(names) else None
     return {
         "n": len(test),
         "accuracy": {
@@ -50,6 +52,6 @@ def compare(files: RunFiles) -> dict[str, Any] | None:
         "n_known": len(known),
         "names": names,
         "columns": [int(order[column]) for column in columns],
-        "counts": counts[columns, : len(names)].T.tolist(),
-        "matched": matched,
+        "counts": counts[columns].T.tolist(),
+        "stands_for": stands_for,
     }

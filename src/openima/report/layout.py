@@ -12,7 +12,7 @@ MAX_NODES = 20_000
 """How many nodes a map shows at most, but for those that must be on it."""
 
 _DIM = 30  # t-SNE looks for neighbours among this many principal components
-_SLOW = 5_000  # from this many nodes on, fewer iterations: half a minute for 20,000
+_SLOW = 5_000  # from this many nodes on, coarser and fewer steps: half a minute for 20,000
 _SPAN = 1e-12  # embeddings that differ by no more are the same
 
 
@@ -69,7 +69,7 @@ def _tsne(low: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
         perplexity=min(30.0, (n - 1) / 3),
         init="pca",
         angle=0.5 if n <= _SLOW else 0.8,
-        max_iter=1000 if n <= _SLOW else 400,
+        max_iter=500 if n <= _SLOW else 400,
         random_state=seed,
         n_jobs=1,
     ).fit_transform(low)

@@ -41,18 +41,19 @@ const swatch = (colour, dash) =>
 // Nodes in known classes go up, those in discovered ones down: no colour is needed to tell them apart.
 function histogram(parent, title, note, { edges, known, novel }) {
   chart(parent, title, note, (box, legend) => {
-    const most = (counts) => counts.reduce((a, b) => Math.max(a, b), 0);
+    const most = (counts) => Math.sqrt(counts.reduce((a, b) => Math.max(a, b), 0));
     const up = most(known), down = most(novel), pad = Math.max(up, down, 1) * 0.06;
     const last = edges.length - 1;
     const sum = (counts) => counts.reduce((a, b) => a + b, 0);
     const frame = frameOf(box, `${title}: ${sum(known)} nodes in known classes, ${sum(novel)} in discovered ones`,
       [edges[0], edges[last]], [-down - pad, up + pad]);
-    const yTicks = ticks(-down - pad, up + pad, 5).filter(Number.isInteger);
-    axes(frame, ticks(edges[0], edges[last], 5), yTicks, (value) => brief(Math.abs(value)));
+    const marks = (reach) => [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].filter((mark) => mark <= reach ** 2 && mark >= (0.09 * (up + down)) ** 2);
+    const yTicks = [...marks(up).map(Math.sqrt), 0, ...marks(down).map((mark) => -Math.sqrt(mark))];
+    axes(frame, ticks(edges[0], edges[last], 5), yTicks, (value) => brief(Math.round(value ** 2)));
     for (const [counts, sign, colour, kind] of [[known, 1, style("--known"), "known"], [novel, -1, style("--novel"), "discovered"]]) {
       counts.forEach((value, i) => {
         const left = frame.x(edges[i]) + 0.5, right = frame.x(edges[i + 1]) - 0.5;
-        const ends = [frame.y(0), frame.y(sign * value)].sort((a, b) => a - b);
+        const ends = [frame.y(0), frame.y(sign * Math.sqrt(value))].sort((a, b) => a - b);
         frame.svg.append(draw("rect", { class: kind, x: left, width: Math.max(0.5, right - left), y: ends[0], height: ends[1] - ends[0], fill: colour, "data-count": value },
           draw("title", {}, `${brief(edges[i])} to ${brief(edges[i + 1])}: ${counted(value, "node", "nodes")} in ${kind} classes`)));
       });

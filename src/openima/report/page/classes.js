@@ -10,7 +10,7 @@ class Toggles {
       if (rows.length === 0) continue;
       const all = make("button", { type: "button", onclick: () => this.set(rows, !rows.some((k) => this.scatter.visible[k])) }, "all or none");
       all.setAttribute("aria-label", `${title}: switch all or none`);
-      $("toggles").append(make("h3", {}, title, all), ...rows.map((k) => this.button(data.classes[k], k, largest)));
+      $("toggles").append(make("div", { class: "group" }, make("h3", {}, title, all), ...rows.map((k) => this.button(data.classes[k], k, largest))));
     }
     dark.addEventListener("change", () => this.recolour(data.classes));
   }
@@ -48,11 +48,11 @@ const COLUMNS = [
   ["name", "class", "Its name as you gave it; discovered classes are numbered by size."],
   ["novel", "status", "Known: you gave labels of it. Discovered: found among nodes without a label."],
   ["size", "size", "How many nodes were put into it."],
-  ["given", "labels given", "How many nodes you labelled with it."],
-  ["cohesion", "cohesion", "How close its nodes lie to its centre."],
-  ["separation", "separation", "How far it lies from the other classes."],
+  ["given", "labels", "How many nodes you labelled with it."],
+  ["cohesion", "cohesion", "How alike its nodes are: the mean cosine of their embeddings to the centre, 1 if all are the same."],
+  ["separation", "separation", "Distance to the class that is least apart, over the sum of both widths; above 1 they lie apart."],
   ["nearest", "nearest known", "Of a discovered class, the known class that lies nearest."],
-  ["features", "top features", "What its nodes have more of than all the others."],
+  ["features", "top features", "What sets its nodes off: features with a larger mean than in all others, in standard deviations."],
   ["exemplars", "most typical", "The nodes nearest its centre."],
   ["borderline", "borderline", "Nodes that lie almost as near to another class."],
 ];

@@ -5,7 +5,7 @@ const points = { ...data.points };
 for (const name of ["x", "y", "confidence", "novelty"]) points[name] = unpack(points[name], Float32Array);
 for (const name of ["class", "given", "truth"]) if (points[name]) points[name] = unpack(points[name], Int32Array);
 if (data.truth && points.truth) {
-  points.wrong = Float32Array.from(points.truth, (t, i) => (t >= 0 && points.truth_names[t] !== data.truth.matched[points.class[i]] ? 1 : 0));
+  points.wrong = Float32Array.from(points.truth, (t, i) => (t >= 0 && points.truth_names[t] !== data.truth.stands_for[points.class[i]] ? 1 : 0));
 }
 
 function header() {
@@ -29,11 +29,14 @@ function header() {
 
 function notes() {
   const shown = points.id.length;
-  $("map-note").textContent = `${shown < points.total ? `A sample of ${count(shown)} of ${count(points.total)} nodes, every class among them` : `All ${count(shown)} nodes`}, laid out by t-SNE: near means alike, far means little. Drag to move when zoomed in; ctrl and wheel zoom.`;
-  $("scores-note").textContent = "Of all nodes. Confidence: how clearly a node belongs to its class. Novelty: how much it looks like none of the known classes.";
+  $("map-note").textContent = `${shown < points.total ? `A sample of ${count(shown)} of ${count(points.total)} nodes, every class among them` : `All ${count(shown)} nodes`}, laid out by t-SNE: near means alike, far means little.`;
+  $("scores-note").textContent = `Of ${points.total === 1 ? "the one node" : `all ${count(points.total)} nodes`}, by how clearly they belong to their class and by how new they look.`;
   if (data.truth) {
     $("truth").hidden = false;
-    $("truth-note").textContent = `Of ${counted(data.truth.n, "node", "nodes")} whose true class is known and was hidden from training. A discovered class counts as the true class it fits best.`;
+    $("truth-note").textContent = `Of ${counted(data.truth.n, "node", "nodes")} whose true class is known and was hidden from training. A known class stands for itself, a discovered one for the true class it fits best.`;
+    const kinds = [["all", "All", "test nodes"], ["seen", "Seen", "those of known classes"], ["novel", "Novel", "those of other classes"]];
+    $("accuracy").append(...kinds.map(([kind, name, of]) => make("div", {}, make("dt", {}, name), make("dd", {}, percent(data.truth.accuracy[kind])), make("dd", { class: "note" }, `of ${of} put right`))),
+      make("p", { class: "note" }, "As in the literature, every predicted class, known ones too, is matched anew to the true class that makes these numbers largest, so they can differ from the matrix."));
     confusion(data);
     dark.addEventListener("change", () => confusion(data));
   }
@@ -64,8 +67,8 @@ map.toggles.map = map;
 const table = new ClassTable(data, map);
 header();
 notes();
-histogram($("histograms"), "Confidence", "Nodes by the confidence of their class.", data.histograms.confidence);
-histogram($("histograms"), "Novelty", "Nodes by novelty; higher is newer.", data.histograms.novelty);
+histogram($("histograms"), "Confidence", "Heights grow with the square root, so that a few nodes are seen beside many.", data.histograms.confidence);
+histogram($("histograms"), "Novelty", "The higher, the less a node looks like the known classes.", data.histograms.novelty);
 training();
 $("footer").textContent = `Made by openima${data.run.openima ? ` ${data.run.openima}` : ""}. The tables are beside this file: predictions, classes, history, embeddings; config.toml repeats the run.`;
 

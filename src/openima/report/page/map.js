@@ -31,6 +31,7 @@ class NodeMap {
     $("zoom-all").onclick = () => this.moved(() => this.scatter.zoom(1e-9));
     if (pictures?.complete) {
       $("pictures-label").hidden = false;
+      $("pictures").checked = this.scatter.asPictures = true;
       $("pictures").onchange = () => { this.scatter.asPictures = $("pictures").checked; this.scatter.restyle(); };
     }
   }
@@ -145,7 +146,8 @@ class NodeMap {
     const lines = [
       make("div", { class: "who" }, points.id[i]),
       make("div", { class: "what" }, glyph(entry), make("span", { class: "class" }, entry.name), entry.novel ? "discovered" : "known"),
-      make("div", { class: "also" }, "confidence ", make("span", { class: "confidence" }, fixed(points.confidence[i])), ", novelty ", make("span", { class: "novelty" }, fixed(points.novelty[i]))),
+      make("div", { class: "also" }, "confidence ", make("span", { class: "confidence" }, fixed(points.confidence[i]))),
+      make("div", { class: "also" }, "novelty ", make("span", { class: "novelty" }, fixed(points.novelty[i]))),
     ];
     if (points.given?.[i] >= 0) lines.push(make("div", { class: "also" }, `label given: ${points.given_names[points.given[i]]}`));
     if (points.truth?.[i] >= 0) lines.push(make("div", { class: "also" }, `true class: ${points.truth_names[points.truth[i]]}`));

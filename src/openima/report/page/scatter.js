@@ -97,22 +97,24 @@ class Scatter {
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
     const radius = this.radius;
-    const stamps = this.stampsOf(radius);
+    const stamps = this.stampsOf(this.asPictures ? radius * 0.7 : radius);
+    const size = this.width < 480 ? 18 : 24;
+    const pictured = [];
+    const free = room(size * 0.8);
     for (const last of [false, true]) {
       for (const i of this.order) {
         const held = this.focus === null || this.points.class[i] === this.focus;
         if (!this.shows(i) || held !== last) continue;
         const [x, y] = this.screen(this.points.x[i], this.points.y[i]);
         if (x < -20 || y < -20 || x > this.width + 20 || y > this.height + 20) continue;
-        context.globalAlpha = held ? 0.92 : 0.1;
-        if (this.asPictures) this.picture(i, x, y, radius * 5);
-        else {
-          const mark = stamps(i);
-          context.drawImage(mark, Math.round(x * ratio - mark.width / 2), Math.round(y * ratio - mark.height / 2));
-        }
+        context.globalAlpha = held ? (this.asPictures ? 0.22 : 0.92) : 0.1;
+        const mark = stamps(i);
+        context.drawImage(mark, Math.round(x * ratio - mark.width / 2), Math.round(y * ratio - mark.height / 2));
+        if (this.asPictures && held && free(x, y)) pictured.push([i, x, y]);
       }
     }
     context.globalAlpha = 1;
+    for (const [i, x, y] of pictured) this.picture(i, x, y, size);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     if (this.active >= 0) this.ring(radius);
     this.names();
@@ -204,6 +206,22 @@ class Scatter {
     }
     return best;
   }
+}
+
+// Whether a place is at least so far, left or right and up or down, from all that were free before.
+function room(distance) {
+  const taken = new Map();
+  const cell = (value) => Math.floor(value / distance);
+  return (x, y) => {
+    for (let i = -1; i <= 1; i++) {
+      for (let j = -1; j <= 1; j++) {
+        const other = taken.get(`${cell(x) + i} ${cell(y) + j}`);
+        if (other && Math.abs(other[0] - x) < distance && Math.abs(other[1] - y) < distance) return false;
+      }
+    }
+    taken.set(`${cell(x)} ${cell(y)}`, [x, y]);
+    return true;
+  };
 }
 
 // The same order on every visit.
