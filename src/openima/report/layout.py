@@ -33,7 +33,7 @@ def sample(
     if n <= limit:
         return np.arange(n)
     sizes = np.bincount(classes)
-    part = max(1, limit // (10 * np.count_nonzero(sizes)))
+    part = max(1, limit // (10 * int(np.count_nonzero(sizes))))
     quota = np.minimum(sizes, part + (limit * 9 // 10) * sizes // n)
     rank = np.random.default_rng(seed).permutation(n)
     if keep is not None:
@@ -60,7 +60,7 @@ def layout(z: NDArray[np.floating], seed: int = 0) -> NDArray[np.float32]:
         low = np.pad(low, ((0, 0), (0, max(0, 2 - low.shape[1]))))
         flat = _tsne(low, seed) if len(low) >= 5 else low[:, :2]
     flat = flat - (flat.max(axis=0) + flat.min(axis=0)) / 2
-    return (flat / np.abs(flat).max()).astype(np.float32)
+    return np.asarray(flat / np.abs(flat).max(), dtype=np.float32)
 
 
 def _tsne(low: NDArray[np.float64], seed: int) -> NDArray[np.float64]:

@@ -79,7 +79,7 @@ def _points(files: RunFiles, shown: NDArray[np.int64]) -> dict[str, Any]:
     }
     for name in ("given", "truth"):
         if name in nodes:
-            codes, names = pd.factorize(nodes[name].where(nodes[name].notna(), None), sort=False)
+            codes, names = pd.factorize(nodes[name])
             points[name] = _packed(codes, "<i4")
             points[f"{name}_names"] = [str(value) for value in names]
     return points

@@ -48,7 +48,8 @@ class RunFiles:
     @property
     def class_of(self) -> NDArray[np.int64]:
         """The row of `classes` that each node was put into, shape (N,)."""
-        return pd.Index(self.classes["class"]).get_indexer(self.predictions["label"])
+        rows = pd.Index(self.classes["class"]).get_indexer(self.predictions["label"])
+        return np.asarray(rows, dtype=np.int64)
 
     @property
     def novel(self) -> NDArray[np.bool_]:

@@ -100,7 +100,7 @@ class ClassTable {
   }
 
   cell(entry, key, name) {
-    if (key === "name") return make("th", { role: "rowheader", scope: "row" }, make("span", {}, glyph(entry), entry.name));
+    if (key === "name") return make("th", { role: "rowheader", scope: "row" }, make("span", {}, glyph(entry), make("span", {}, entry.name)));
     const attributes = { role: "cell", "data-label": name, "data-key": key };
     if (key === "novel") {
       const [kind, word] = entry.novel ? ["novel", "discovered"] : ["known", "known"];

@@ -30,7 +30,7 @@ function stamp(novel, colour, radius, ratio) {
   trace(context, novel, half / ratio, half / ratio, radius);
   context.fillStyle = colour;
   context.fill();
-  context.lineWidth = novel ? Math.min(0.8, radius / 3.5) : 0.6;
+  context.lineWidth = novel ? Math.min(0.8, radius / 3.5) : Math.min(0.6, radius / 6);
   context.strokeStyle = novel ? style("--ink") : style("--card");
   context.stroke();
   return canvas;

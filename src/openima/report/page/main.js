@@ -9,11 +9,11 @@ if (data.truth && points.truth) {
 }
 
 function header() {
-  const { graph, method, seconds } = data.run;
+  const { graph, title, seconds } = data.run;
   const known = data.classes.filter((entry) => !entry.novel), novel = data.classes.filter((entry) => entry.novel);
   const given = known.reduce((sum, entry) => sum + entry.given, 0);
   const inNovel = novel.reduce((sum, entry) => sum + entry.size, 0);
-  $("eyebrow").textContent = [graph.name, method].filter(Boolean).join(" · ");
+  $("eyebrow").textContent = [graph.name, title].filter(Boolean).join(" · ");
   $("headline").append(make("span", { class: "known" }, counted(known.length, "known class", "known classes")), ", ",
     make("span", { class: "novel" }, `${count(novel.length)} discovered`));
   const bold = (text) => make("b", {}, text);
