@@ -1,1 +1,1 @@
-"""What a user reads after a run: tables and the page that shows them."""
+"""What a user gets to see: the table of classes, the folder of outputs, annotated cells."""

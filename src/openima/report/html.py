@@ -13,7 +13,10 @@ from typing import Any
 from openima.report.payload import make_payload
 from openima.report.reading import read_run
 
-_SCRIPTS = ("dom", "glyphs", "scatter", "map", "classes", "charts", "confusion", "main")
+_SCRIPTS = (
+    *("dom", "glyphs", "spacing", "scatter", "map", "toggles", "table"),
+    *("charts", "confusion", "main"),
+)
 
 
 def write_report(directory: str | Path) -> Path:

@@ -11,8 +11,7 @@ function fill(node, attributes, children) {
   return node;
 }
 
-const make = (tag, attributes = {}, ...children) =>
-  fill(document.createElement(tag), attributes, children);
+const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
 
 const draw = (tag, attributes = {}, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
@@ -32,7 +31,9 @@ const fixed = (value, digits = 3) =>
 function brief(value) {
   if (value === null || !Number.isFinite(value)) return "–";
   if (Number.isInteger(value) && Math.abs(value) < 1e6) return count(value);
-  return Math.abs(value) >= 1e5 || Math.abs(value) < 1e-3 ? value.toExponential(1) : String(+value.toPrecision(3));
+  return Math.abs(value) >= 1e5 || Math.abs(value) < 1e-3
+    ? value.toExponential(1)
+    : String(+value.toPrecision(3));
 }
 
 // Round steps from `low` to `high`, about `n` of them.
@@ -41,7 +42,8 @@ function ticks(low, high, n) {
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].find((factor) => factor * power >= raw * 0.999) * power;
   const marks = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) marks.push(+(i * step).toPrecision(12));
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++)
+    marks.push(+(i * step).toPrecision(12));
   return marks;
 }
 

@@ -3,7 +3,12 @@
 function glyph(entry) {
   const colour = colourOf(entry);
   const shape = entry.novel
-    ? draw("path", { d: "M7 .8 13.2 7 7 13.2.8 7Z", fill: colour, stroke: style("--ink"), "stroke-width": 1.2 })
+    ? draw("path", {
+        d: "M7 .8 13.2 7 7 13.2.8 7Z",
+        fill: colour,
+        stroke: style("--ink"),
+        "stroke-width": 1.2,
+      })
     : draw("circle", { cx: 7, cy: 7, r: 5.2, fill: colour });
   return draw("svg", { class: "glyph", viewBox: "0 0 14 14", "aria-hidden": "true" }, shape);
 }
@@ -42,7 +47,9 @@ class Pictures {
     this.width = packed.width;
     this.pixels = unpack(packed.pixels, Uint8Array);
     this.slot = new Int32Array(nPoints).fill(-1);
-    unpack(packed.point, Int32Array).forEach((point, slot) => { this.slot[point] = slot; });
+    unpack(packed.point, Int32Array).forEach((point, slot) => {
+      this.slot[point] = slot;
+    });
   }
 
   has(point) {
@@ -71,14 +78,19 @@ class Pictures {
     return canvas;
   }
 
-  // All images side by side on one canvas, to be drawn from.
+  // All images on one canvas, to be drawn from, and where each is; a gap keeps neighbours out.
   sheet(colours) {
     const across = Math.ceil(Math.sqrt(this.slot.length));
-    const canvas = make("canvas", { width: across * this.width, height: Math.ceil(this.slot.length / across) * this.height });
+    const corner = (i) => [
+      (i % across) * (this.width + 2) + 1,
+      Math.floor(i / across) * (this.height + 2) + 1,
+    ];
+    const canvas = make("canvas", {
+      width: across * (this.width + 2),
+      height: Math.ceil(this.slot.length / across) * (this.height + 2),
+    });
     const context = canvas.getContext("2d");
-    for (let i = 0; i < this.slot.length; i++) {
-      this.paint(context, i, (i % across) * this.width, Math.floor(i / across) * this.height, colours(i));
-    }
-    return { canvas, across };
+    for (let i = 0; i < this.slot.length; i++) this.paint(context, i, ...corner(i), colours(i));
+    return { canvas, corner };
   }
 }

@@ -1,8 +1,16 @@
 // What a reader does with the map: point, pin, find, zoom, colour.
 
 const RAMPS = {
-  light: [[226, 230, 236], [122, 165, 206], [16, 52, 105]],
-  dark: [[52, 58, 68], [72, 124, 186], [206, 230, 255]],
+  light: [
+    [226, 230, 236],
+    [122, 165, 206],
+    [16, 52, 105],
+  ],
+  dark: [
+    [52, 58, 68],
+    [72, 124, 186],
+    [206, 230, 255],
+  ],
 };
 
 function ramp(share) {
@@ -21,26 +29,40 @@ class NodeMap {
     this.canvas = $("map");
     this.scatter = new Scatter(this.canvas, points, data.classes, pictures);
     this.pinned = false;
+    new ResizeObserver(() => this.place()).observe(this.canvas);
     this.rowOf = new Map(points.id.map((id, i) => [id, i]));
     this.colours();
     this.pointer();
     this.keys();
-    $("find").addEventListener("submit", (event) => { event.preventDefault(); this.find($("find-id").value.trim()); });
+    $("find").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.find($("find-id").value.trim());
+    });
     $("zoom-in").onclick = () => this.moved(() => this.scatter.zoom(1.6));
     $("zoom-out").onclick = () => this.moved(() => this.scatter.zoom(1 / 1.6));
     $("zoom-all").onclick = () => this.moved(() => this.scatter.zoom(1e-9));
     if (pictures?.complete) {
       $("pictures-label").hidden = false;
       $("pictures").checked = this.scatter.asPictures = true;
-      $("pictures").onchange = () => { this.scatter.asPictures = $("pictures").checked; this.scatter.restyle(); };
+      $("pictures").onchange = () => {
+        this.scatter.asPictures = $("pictures").checked;
+        this.scatter.restyle();
+      };
     }
   }
 
   colours() {
     const scaled = (values) => {
       const finite = values.filter(Number.isFinite);
-      const low = finite.reduce((a, b) => Math.min(a, b), Infinity), high = finite.reduce((a, b) => Math.max(a, b), -Infinity);
-      return { low, high, shade: values.map((value) => (high > low && Number.isFinite(value) ? (value - low) / (high - low) : 0)) };
+      const low = finite.reduce((a, b) => Math.min(a, b), Infinity),
+        high = finite.reduce((a, b) => Math.max(a, b), -Infinity);
+      return {
+        low,
+        high,
+        shade: values.map((value) =>
+          high > low && Number.isFinite(value) ? (value - low) / (high - low) : 0,
+        ),
+      };
     };
     const choices = { class: "class", confidence: "confidence", novelty: "novelty" };
     if (this.points.wrong) choices.wrong = "right or wrong";
@@ -62,10 +84,19 @@ class NodeMap {
     const parts = [shape(false, "known class"), shape(true, "discovered class")];
     if (range) {
       const colours = [0, 0.25, 0.5, 0.75, 1].map(ramp).join(", ");
-      parts.push(make("span", {}, brief(range.low), make("i", { class: "ramp", style: `background: linear-gradient(to right, ${colours})` }), brief(range.high)));
+      parts.push(
+        make(
+          "span",
+          {},
+          brief(range.low),
+          make("i", { class: "ramp", style: `background: linear-gradient(to right, ${colours})` }),
+          brief(range.high),
+        ),
+      );
     }
     if (this.scatter.shade === this.points.wrong && this.points.wrong) {
-      const dot = (share, name) => make("span", {}, glyph({ novel: false, colours: [verdict(share), verdict(share)] }), name);
+      const dot = (share, name) =>
+        make("span", {}, glyph({ novel: false, colours: [verdict(share), verdict(share)] }), name);
       parts.push(dot(0, "right, or not known"), dot(1, "wrong"));
     }
     $("key").replaceChildren(...parts);
@@ -73,8 +104,12 @@ class NodeMap {
 
   pointer() {
     const { canvas, scatter } = this;
-    const at = (event) => { const box = canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
-    let from = null, dragged = false;
+    const at = (event) => {
+      const box = canvas.getBoundingClientRect();
+      return [event.clientX - box.left, event.clientY - box.top];
+    };
+    let from = null,
+      dragged = false;
     canvas.addEventListener("pointerdown", (event) => {
       from = [event.clientX, event.clientY];
       dragged = false;
@@ -96,14 +131,22 @@ class NodeMap {
       this.pinned = found >= 0;
       this.point(found);
     });
-    canvas.addEventListener("pointercancel", () => { from = null; });
-    canvas.addEventListener("pointerleave", () => { if (!this.pinned) this.point(-1); });
+    canvas.addEventListener("pointercancel", () => {
+      from = null;
+    });
+    canvas.addEventListener("pointerleave", () => {
+      if (!this.pinned) this.point(-1);
+    });
     canvas.addEventListener("dblclick", (event) => this.moved(() => scatter.zoom(2, ...at(event))));
-    canvas.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey) return; // plain wheels scroll the page
-      event.preventDefault();
-      this.moved(() => scatter.zoom(Math.exp(-event.deltaY / 200), ...at(event)));
-    }, { passive: false });
+    canvas.addEventListener(
+      "wheel",
+      (event) => {
+        if (!event.ctrlKey && !event.metaKey) return; // plain wheels scroll the page
+        event.preventDefault();
+        this.moved(() => scatter.zoom(Math.exp(-event.deltaY / 200), ...at(event)));
+      },
+      { passive: false },
+    );
   }
 
   keys() {
@@ -111,8 +154,10 @@ class NodeMap {
     this.canvas.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (arrows[event.key]) this.pin(this.scatter.towards(...arrows[event.key]));
-      else if (event.key === "Escape") { this.pinned = false; this.point(-1); }
-      else if (event.key === "+" || event.key === "=") this.moved(() => this.scatter.zoom(1.6));
+      else if (event.key === "Escape") {
+        this.pinned = false;
+        this.point(-1);
+      } else if (event.key === "+" || event.key === "=") this.moved(() => this.scatter.zoom(1.6));
       else if (event.key === "-") this.moved(() => this.scatter.zoom(1 / 1.6));
       else return;
       event.preventDefault();
@@ -145,17 +190,38 @@ class NodeMap {
     const entry = data.classes[points.class[i]];
     const lines = [
       make("div", { class: "who" }, points.id[i]),
-      make("div", { class: "what" }, glyph(entry), make("span", { class: "class" }, entry.name), entry.novel ? "discovered" : "known"),
-      make("div", { class: "also" }, "confidence ", make("span", { class: "confidence" }, fixed(points.confidence[i]))),
-      make("div", { class: "also" }, "novelty ", make("span", { class: "novelty" }, fixed(points.novelty[i]))),
+      make(
+        "div",
+        { class: "what" },
+        glyph(entry),
+        make("span", { class: "class" }, entry.name),
+        entry.novel ? "discovered" : "known",
+      ),
+      make(
+        "div",
+        { class: "also" },
+        "confidence ",
+        make("span", { class: "confidence" }, fixed(points.confidence[i])),
+      ),
+      make(
+        "div",
+        { class: "also" },
+        "novelty ",
+        make("span", { class: "novelty" }, fixed(points.novelty[i])),
+      ),
     ];
-    if (points.given?.[i] >= 0) lines.push(make("div", { class: "also" }, `label given: ${points.given_names[points.given[i]]}`));
-    if (points.truth?.[i] >= 0) lines.push(make("div", { class: "also" }, `true class: ${points.truth_names[points.truth[i]]}`));
-    return [this.pictures?.has(i) ? this.pictures.canvas(i) : null, make("div", {}, ...lines)].filter(Boolean);
+    if (points.given?.[i] >= 0)
+      lines.push(make("div", { class: "also" }, `label given: ${points.given_names[points.given[i]]}`));
+    if (points.truth?.[i] >= 0)
+      lines.push(make("div", { class: "also" }, `true class: ${points.truth_names[points.truth[i]]}`));
+    return [this.pictures?.has(i) ? this.pictures.canvas(i) : null, make("div", {}, ...lines)].filter(
+      Boolean,
+    );
   }
 
   place() {
-    const { scatter } = this, tip = $("tip");
+    const { scatter } = this,
+      tip = $("tip");
     if (scatter.active < 0) return;
     scatter.fit();
     const [x, y] = scatter.screen(this.points.x[scatter.active], this.points.y[scatter.active]);
@@ -167,7 +233,8 @@ class NodeMap {
 
   find(text) {
     if (!text) return;
-    const row = this.rowOf.get(text) ?? this.points.id.findIndex((id) => id.toLowerCase().includes(text.toLowerCase()));
+    const row =
+      this.rowOf.get(text) ?? this.points.id.findIndex((id) => id.toLowerCase().includes(text.toLowerCase()));
     $("find-status").textContent = row >= 0 ? "" : "No node shown has this id.";
     if (row >= 0) this.reveal(row);
   }

@@ -14,11 +14,17 @@ class Scatter {
     this.order = shuffled(points.x.length); // else the class that comes last would cover others
     this.centres = classes.map((_, k) => this.middle(k));
     new ResizeObserver(() => this.later()).observe(canvas);
-    dark.addEventListener("change", () => { this.stamps = this.sheet = null; this.later(); });
+    dark.addEventListener("change", () => {
+      this.stamps = this.sheet = null;
+      this.later();
+    });
   }
 
   later() {
-    this.frame ??= requestAnimationFrame(() => { this.frame = null; this.paint(); });
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = null;
+      this.paint();
+    });
   }
 
   restyle() {
@@ -28,7 +34,9 @@ class Scatter {
 
   middle(k) {
     const rows = [];
-    this.points.class.forEach((group, i) => { if (group === k) rows.push(i); });
+    this.points.class.forEach((group, i) => {
+      if (group === k) rows.push(i);
+    });
     const median = (axis) => rows.map((i) => axis[i]).sort((a, b) => a - b)[rows.length >> 1];
     return rows.length ? [median(this.points.x), median(this.points.y)] : null;
   }
@@ -36,7 +44,10 @@ class Scatter {
   fit() {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     const ratio = devicePixelRatio || 1;
-    if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
+    if (
+      this.canvas.width !== Math.round(width * ratio) ||
+      this.canvas.height !== Math.round(height * ratio)
+    ) {
       this.canvas.width = Math.round(width * ratio);
       this.canvas.height = Math.round(height * ratio);
     }
@@ -47,13 +58,15 @@ class Scatter {
   screen(x, y) {
     const edge = 26;
     return [
-      this.width / 2 + (x - this.view.x) * this.view.scale * (this.width / 2 - edge) / this.spread[0],
-      this.height / 2 - (y - this.view.y) * this.view.scale * (this.height / 2 - edge) / this.spread[1],
+      this.width / 2 + ((x - this.view.x) * this.view.scale * (this.width / 2 - edge)) / this.spread[0],
+      this.height / 2 - ((y - this.view.y) * this.view.scale * (this.height / 2 - edge)) / this.spread[1],
     ];
   }
 
   get spread() {
-    this.extent ??= [this.points.x, this.points.y].map((axis) => axis.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9));
+    this.extent ??= [this.points.x, this.points.y].map((axis) =>
+      axis.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9),
+    );
     return this.extent;
   }
 
@@ -61,20 +74,23 @@ class Scatter {
     const before = this.view.scale;
     this.view.scale = Math.min(60, Math.max(1, before * factor));
     const change = 1 / before - 1 / this.view.scale;
-    this.view.x += (x - this.width / 2) / (this.width / 2 - 26) * this.spread[0] * change;
-    this.view.y -= (y - this.height / 2) / (this.height / 2 - 26) * this.spread[1] * change;
+    this.view.x += ((x - this.width / 2) / (this.width / 2 - 26)) * this.spread[0] * change;
+    this.view.y -= ((y - this.height / 2) / (this.height / 2 - 26)) * this.spread[1] * change;
     this.settle();
   }
 
   pan(dx, dy) {
-    this.view.x -= dx / (this.width / 2 - 26) * this.spread[0] / this.view.scale;
-    this.view.y += dy / (this.height / 2 - 26) * this.spread[1] / this.view.scale;
+    this.view.x -= ((dx / (this.width / 2 - 26)) * this.spread[0]) / this.view.scale;
+    this.view.y += ((dy / (this.height / 2 - 26)) * this.spread[1]) / this.view.scale;
     this.settle();
   }
 
   settle() {
     const room = 1 - 1 / this.view.scale;
-    for (const [name, most] of [["x", this.spread[0]], ["y", this.spread[1]]]) {
+    for (const [name, most] of [
+      ["x", this.spread[0]],
+      ["y", this.spread[1]],
+    ]) {
       this.view[name] = Math.min(most * room, Math.max(-most * room, this.view[name]));
     }
     this.canvas.classList.toggle("near", this.view.scale > 1);
@@ -98,7 +114,7 @@ class Scatter {
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
     const radius = this.radius;
     const stamps = this.stampsOf(this.asPictures ? radius * 0.7 : radius);
-    const size = this.width < 480 ? 18 : 24;
+    const size = (this.width < 480 ? 18 : 24) * Math.min(1.8, this.view.scale ** 0.3);
     const pictured = [];
     const free = room(size * 0.8);
     for (const last of [false, true]) {
@@ -109,7 +125,11 @@ class Scatter {
         if (x < -20 || y < -20 || x > this.width + 20 || y > this.height + 20) continue;
         context.globalAlpha = held ? (this.asPictures ? 0.22 : 0.92) : 0.1;
         const mark = stamps(i);
-        context.drawImage(mark, Math.round(x * ratio - mark.width / 2), Math.round(y * ratio - mark.height / 2));
+        context.drawImage(
+          mark,
+          Math.round(x * ratio - mark.width / 2),
+          Math.round(y * ratio - mark.height / 2),
+        );
         if (this.asPictures && held && free(x, y)) pictured.push([i, x, y]);
       }
     }
@@ -140,10 +160,20 @@ class Scatter {
 
   picture(i, x, y, size) {
     const { context, ratio, pictures } = this;
-    this.sheet ??= pictures.sheet((j) => this.shade ? this.ramp(this.shade[j]) : colourOf(this.classes[this.points.class[j]]));
-    const { canvas, across } = this.sheet;
-    context.drawImage(canvas, (i % across) * pictures.width, Math.floor(i / across) * pictures.height, pictures.width, pictures.height,
-      (x - size / 2) * ratio, (y - size / 2) * ratio, size * ratio, size * ratio);
+    this.sheet ??= pictures.sheet((j) =>
+      this.shade ? this.ramp(this.shade[j]) : colourOf(this.classes[this.points.class[j]]),
+    );
+    const { canvas, corner } = this.sheet;
+    context.drawImage(
+      canvas,
+      ...corner(i),
+      pictures.width,
+      pictures.height,
+      (x - size / 2) * ratio,
+      (y - size / 2) * ratio,
+      size * ratio,
+      size * ratio,
+    );
   }
 
   ring(radius) {
@@ -166,12 +196,14 @@ class Scatter {
     const bySize = this.classes.map((_, k) => k).sort((a, b) => this.classes[b].size - this.classes[a].size);
     for (const k of bySize) {
       if (!this.visible[k] || !this.centres[k] || (this.focus !== null && this.focus !== k)) continue;
-      const name = this.classes[k].name.length > 24 ? `${this.classes[k].name.slice(0, 23)}…` : this.classes[k].name;
+      const name =
+        this.classes[k].name.length > 24 ? `${this.classes[k].name.slice(0, 23)}…` : this.classes[k].name;
       let [x, y] = this.screen(...this.centres[k]);
       const half = context.measureText(name).width / 2 + 3;
       if (x < 0 || y < 0 || x > this.width || y > this.height) continue;
       x = Math.min(this.width - half, Math.max(half, x));
-      if (taken.some(([left, top, right]) => x - half < right && x + half > left && Math.abs(y - top) < 16)) continue;
+      if (taken.some(([left, top, right]) => x - half < right && x + half > left && Math.abs(y - top) < 16))
+        continue;
       taken.push([x - half, y, x + half]);
       context.lineWidth = 4;
       context.strokeStyle = style("--card");
@@ -182,7 +214,8 @@ class Scatter {
   }
 
   nearest(x, y, reach) {
-    let best = -1, least = reach * reach;
+    let best = -1,
+      least = reach * reach;
     for (let i = 0; i < this.points.x.length; i++) {
       if (!this.shows(i)) continue;
       const [px, py] = this.screen(this.points.x[i], this.points.y[i]);
@@ -196,7 +229,8 @@ class Scatter {
   towards(dx, dy) {
     if (this.active < 0) return this.nearest(this.width / 2, this.height / 2, Infinity);
     const [x, y] = this.screen(this.points.x[this.active], this.points.y[this.active]);
-    let best = this.active, least = Infinity;
+    let best = this.active,
+      least = Infinity;
     for (let i = 0; i < this.points.x.length; i++) {
       if (!this.shows(i) || i === this.active) continue;
       const [px, py] = this.screen(this.points.x[i], this.points.y[i]);
@@ -206,32 +240,4 @@ class Scatter {
     }
     return best;
   }
-}
-
-// Whether a place is at least so far, left or right and up or down, from all that were free before.
-function room(distance) {
-  const taken = new Map();
-  const cell = (value) => Math.floor(value / distance);
-  return (x, y) => {
-    for (let i = -1; i <= 1; i++) {
-      for (let j = -1; j <= 1; j++) {
-        const other = taken.get(`${cell(x) + i} ${cell(y) + j}`);
-        if (other && Math.abs(other[0] - x) < distance && Math.abs(other[1] - y) < distance) return false;
-      }
-    }
-    taken.set(`${cell(x)} ${cell(y)}`, [x, y]);
-    return true;
-  };
-}
-
-// The same order on every visit.
-function shuffled(n) {
-  const order = Uint32Array.from({ length: n }, (_, i) => i);
-  let state = 12345;
-  for (let i = n - 1; i > 0; i--) {
-    state = (Math.imul(state, 1103515245) + 12345) >>> 0;
-    const j = Math.floor(state / 4294967296 * (i + 1));
-    [order[i], order[j]] = [order[j], order[i]];
-  }
-  return order;
 }
