@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from math import isnan
 
 import numpy as np
@@ -6,13 +6,18 @@ import pytest
 from sklearn.metrics import silhouette_score
 
 from openima.graph.task import Task
-from openima.metrics import imbalance_and_separation, open_world_accuracy
+from openima.metrics import (
+    SeenNovelVariance,
+    imbalance_and_separation,
+    open_world_accuracy,
+)
 from openima.predict.clustering import KMeansClustering
 from openima.train.evaluate import evaluate
 from openima.train.snapshot import Snapshot
 
 WITHOUT_TRUTH = {"sc", "val_acc"}
-WITH_TRUTH = {"all", "seen", "novel", "imbalance", "imbalance_ratio", "separation"}
+VARIANCE = {f.name for f in fields(SeenNovelVariance)}
+WITH_TRUTH = {"all", "seen", "novel"} | VARIANCE
 
 
 @pytest.fixture
@@ -35,9 +40,7 @@ def test_a_row_holds_the_metrics_of_the_right_nodes(tiny_task: Task, look: Snaps
     accuracy = open_world_accuracy(groups[task.test], task.truth[task.test], 2)
     assert (row["all"], row["seen"], row["novel"]) == (accuracy.all, accuracy.seen, accuracy.novel)
     spread = imbalance_and_separation(look.z, task.truth, 2)
-    assert row["imbalance"] == pytest.approx(spread.imbalance)
-    assert row["imbalance_ratio"] == pytest.approx(spread.imbalance_ratio)
-    assert row["separation"] == pytest.approx(spread.separation)
+    assert {name: row[name] for name in VARIANCE} == pytest.approx(asdict(spread))
 
 
 def test_groups_of_training_nodes_do_not_count(tiny_task: Task, look: Snapshot) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,10 +29,5 @@ def evaluate(task: Task, snapshot: Snapshot, groups: NDArray[np.int64]) -> dict[
         accuracy = open_world_accuracy(groups[task.test], task.truth[task.test], task.n_seen)
         row |= {"all": accuracy.all, "seen": accuracy.seen, "novel": accuracy.novel}
         known = task.truth >= 0
-        spread = imbalance_and_separation(snapshot.z[known], task.truth[known], task.n_seen)
-        row |= {
-            "imbalance": spread.imbalance,
-            "imbalance_ratio": spread.imbalance_ratio,
-            "separation": spread.separation,
-        }
+        row |= asdict(imbalance_and_separation(snapshot.z[known], task.truth[known], task.n_seen))
     return row

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,18 +64,25 @@ class TrainResult:
 
 
 def train(
-    task: Task, recipe: Recipe, *, checkpoint: str | Path | None = None, progress: bool = True
+    task: Task,
+    recipe: Recipe,
+    *,
+    checkpoint: str | Path | None = None,
+    save_every: float = 0.0,
+    progress: bool = True,
+    on_epoch: Callable[[Run], None] | None = None,
 ) -> TrainResult:
     """Train a recipe on a task.
 
     With `checkpoint`, that file is written after every epoch, and training goes on from it if
-    it is there already: to the same bytes as without the interruption.
+    it is there already: to the same bytes as without the interruption. `save_every` lets that
+    many seconds pass between two writes. `on_epoch` is called after every epoch.
     """
     run = Run(task, recipe)
     saved = None if checkpoint is None else Checkpoint(Path(checkpoint), recipe, task)
     if saved is not None:
         saved.restore(run)
-    epochs = recipe.train.epochs
+    epochs, last_saved = recipe.train.epochs, time.monotonic()
     with (
         keep_freed_memory(),
         _matmul_precision(recipe.train.precision),
@@ -85,8 +92,11 @@ def train(
             bar.epoch(run.epoch + 1, run.rows[-1] if run.rows else {})
             for _ in run.one_epoch():
                 bar.step()
-            if saved is not None:
+            if saved is not None and time.monotonic() - last_saved >= save_every:
                 saved.write(run)
+                last_saved = time.monotonic()
+            if on_epoch is not None:
+                on_epoch(run)
         bar.finish(run.rows[-1])
     return run.result()
 
@@ -98,7 +108,7 @@ class Run:
         """Draw the initial weights; the seed decides on everything that is random."""
         config = recipe.train
         self.task, self.recipe = task, recipe
-        self.device = _device(config.device)
+        self.device = pick_device(config.device)
         self.rng = np.random.default_rng(config.seed)
         self.generator = torch.Generator(self.device).manual_seed(config.seed)
         self.near = Neighbourhoods(task.graph)
@@ -258,7 +268,8 @@ def _as_array(tensor: Tensor | None) -> NDArray[np.float32] | None:
     return None if tensor is None else tensor.cpu().numpy()
 
 
-def _device(name: str) -> torch.device:
+def pick_device(name: str) -> torch.device:
+    """Return the device of that name; "auto" is a GPU where torch can use one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
