@@ -7,6 +7,7 @@ import typer
 from openima.cli.demo import demo
 from openima.cli.listings import datasets, methods
 from openima.cli.theory import theory
+from openima.cli.study import study_app
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -18,3 +19,5 @@ def openima() -> None:
 
 for command in (datasets, methods, demo, theory):
     app.command()(command)
+
+app.add_typer(study_app, name="study")

@@ -1,0 +1,174 @@
+"""A worker: takes trials that nobody else works on, one after another, and writes their rows."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import pandas as pd
+import torch
+from threadpoolctl import threadpool_limits
+
+from openima.errors import OpenimaError
+from openima.graph.datasets import load_dataset
+from openima.graph.task import LabelledGraph, Task
+from openima.study.claims import STALE_AFTER, take
+from openima.study.environment import (
+    commit,
+    forget_peak_memory,
+    machine,
+    peak_memory_mb,
+    versions,
+)
+from openima.study.store import Results
+from openima.study.trial import Trial, canonical
+from openima.train.checkpoint import data_fingerprint
+from openima.train.trainer import Run, pick_device, train
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run trials; none of it decides on the rows but for `device` and `threads`.
+
+    `save_every` is the time between checkpoints of a trial, `time_limit` the time after which no
+    further trial is begun, `stale_after` the time after which a silent process counts as dead;
+    all in seconds.
+    """
+
+    results: str
+    data: str | None = None
+    device: str = "auto"
+    threads: int | None = None
+    save_every: float = 60.0
+    time_limit: float | None = None
+    stale_after: float = STALE_AFTER
+
+
+class Event(NamedTuple):
+    """What a worker tells: which trial (its position) came how far."""
+
+    kind: Literal["begun", "epoch", "done", "failed"]
+    position: int
+    epoch: int = 0
+    text: str = ""
+
+
+Tell = Callable[[Event], None]
+
+
+def work(trials: Sequence[Trial], options: Options, tell: Tell) -> None:
+    """Run all trials that have no rows and that no other process works on.
+
+    The list is gone through until nothing is left to take, so that trials of a process that was
+    killed meanwhile are taken over.
+    """
+    results, started = Results(options.results), time.monotonic()
+    waiting = list(enumerate(trials))
+    took_one = True
+    with ExitStack() as stack:
+        if options.threads is not None:
+            torch.set_num_threads(options.threads)
+            stack.enter_context(threadpool_limits(options.threads))
+        while took_one:
+            took_one = False
+            for position, trial in list(waiting):
+                if options.time_limit and time.monotonic() - started > options.time_limit:
+                    return
+                if results.file_of(trial.id).exists() or results.error(trial.id) is not None:
+                    waiting.remove((position, trial))
+                else:
+                    took_one |= _try(trial, position, results, options, tell)
+
+
+def _try(trial: Trial, position: int, results: Results, options: Options, tell: Tell) -> bool:
+    """Run a trial if it can be claimed; say whether it was."""
+    claim = take(results.running, trial.id, options.stale_after)
+    if claim is None:
+        return False
+    with claim:
+        if results.file_of(trial.id).exists():  # finished by another between look and claim
+            return False
+        tell(Event("begun", position))
+        try:
+            rows = run_trial(trial, options, on_epoch=lambda n: tell(Event("epoch", position, n)))
+        except OpenimaError as error:
+            results.fail(trial.id, str(error))
+            tell(Event("failed", position, text=str(error)))
+        except (RuntimeError, MemoryError, ArithmeticError, ValueError, LookupError) as error:
+            results.fail(trial.id, traceback.format_exc())
+            tell(Event("failed", position, text=f"{type(error).__name__}: {error}"))
+        else:
+            results.write(trial.id, rows)
+            results.clear(trial.id)
+            tell(Event("done", position, len(rows), _summary(rows)))
+    return True
+
+
+def run_trial(
+    trial: Trial, options: Options, on_epoch: Callable[[int], None] | None = None
+) -> pd.DataFrame:
+    """Train, or go on where a killed process was; return one row an epoch."""
+    device = pick_device(options.device)
+    recipe = trial.recipe.with_settings(device=str(device))
+    task = _task(trial.dataset, options.data, trial.seed, trial.per_class)
+    forget_peak_memory(device)
+    # Each kind of device has a checkpoint of its own: its random numbers are its own too.
+    name = f"{trial.id}.{str(device).replace(':', '-')}.safetensors"
+    checkpoint = Results(options.results).running / name
+
+    def after_epoch(run: Run) -> None:
+        if on_epoch is not None:
+            on_epoch(run.epoch)
+
+    result = train(
+        task,
+        recipe,
+        checkpoint=checkpoint,
+        save_every=options.save_every,
+        progress=False,
+        on_epoch=after_epoch,
+    )
+    about = {
+        "trial": trial.id,
+        "dataset": trial.dataset,
+        "method": trial.method,
+        "seed": trial.seed,
+        "per_class": trial.per_class,
+        "settings": canonical(trial.settings),
+        "code": trial.code,
+        "data": data_fingerprint(task)[:12],
+    }
+    where = {
+        **peak_memory_mb(device),
+        "device": str(device),
+        "threads": torch.get_num_threads(),
+        "machine": machine(str(device)),
+        "versions": versions(),
+        "commit": commit(),
+        "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }
+    history = result.history
+    parts = [pd.DataFrame([constants] * len(history)) for constants in (about, where)]
+    return pd.concat([parts[0], history, parts[1]], axis=1)
+
+
+def _summary(rows: pd.DataFrame) -> str:
+    last = rows.iloc[-1]
+    shown = [f"{name} {last[name]:.3f}" for name in ("sc", "val_acc", "all") if name in rows]
+    return "  ".join([*shown, f"{rows['seconds'].sum():.1f} s"])
+
+
+@lru_cache(maxsize=8)
+def _dataset(name: str, root: str | None) -> LabelledGraph:
+    return load_dataset(name, root)
+
+
+@lru_cache(maxsize=8)
+def _task(name: str, root: str | None, seed: int, per_class: int) -> Task:
+    return _dataset(name, root).open_world_task(seed, per_class)
