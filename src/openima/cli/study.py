@@ -5,11 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from openima.study.plan import narrowed, read_study
+from openima.study.plan import Study, narrowed, read_study, searched
+from openima.study.render import Format, frame_to_terminal, render
+from openima.study.select import RULES, chosen_rows
+from openima.study.store import Results
+from openima.study.tables import one_version, summarise, with_settings
 
-study_app = typer.Typer(no_args_is_help=True, help=__doc__)
+study_app = typer.Typer(no_args_is_help=True)
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file (TOML).")]
 ResultsFolder = Annotated[
@@ -20,8 +27,17 @@ Only = Annotated[
     typer.Option(help="Which trials: dataset=photo,method=openima; also settings and seeds."),
 ]
 Seeds = Annotated[int | None, typer.Option(min=1, help="Only the first so many seeds.")]
+AllVersions = Annotated[
+    bool, typer.Option(help="Use rows of several versions of the code together.")
+]
+Weight = Annotated[float, typer.Option(help="The weight of SC in SC&ACC.")]
 
 RESULTS = Path("results")
+
+
+@study_app.callback()
+def study() -> None:
+    """Run the experiments of a study file, and read tables and figures from their rows."""
 
 
 @study_app.command()
@@ -59,9 +75,103 @@ def run(
 
 
 @study_app.command()
-def pack(study: StudyFile, results: ResultsFolder = RESULTS) -> None:
-    """Put all rows of a study into one small file, to be committed."""
-    from openima.study.store import Results
+def status(study: StudyFile, results: ResultsFolder = RESULTS) -> None:
+    """Say how far a study has come, and what has failed."""
+    from openima.study.status import progress_of
+
+    found, folder = read_study(study), Results(results)
+    table = progress_of(found.trials, folder)
+    _print(frame_to_terminal(found.title, table))
+    for note in one_version(folder.load(found.trials))[1]:
+        typer.echo(note)
+    for trial in found.trials:
+        if error := folder.error(trial.id):
+            typer.echo(f"{trial}: {error.strip().splitlines()[-1]}")
+
+
+@study_app.command()
+def table(
+    study: StudyFile,
+    results: ResultsFolder = RESULTS,
+    format: Annotated[Format, typer.Option(help="How to print it.")] = "terminal",
+    all_versions: AllVersions = False,
+    weight: Weight = 0.5,
+) -> None:
+    """Print a study's table: mean ± standard error, the paper's number, the difference, seeds."""
+    found = read_study(study)
+    rows = _rows(found, results, all_versions)
+    text = render(found, summarise(found, rows, weight), format)
+    if isinstance(text, str):
+        typer.echo(text, nl=False)
+    else:
+        _print(text)
+
+
+@study_app.command()
+def select(
+    study: StudyFile,
+    results: ResultsFolder = RESULTS,
+    rule: Annotated[str, typer.Option(help=f"One of {', '.join(RULES)}.")] = "sc_and_acc",
+    weight: Weight = 0.5,
+    all_versions: AllVersions = False,
+) -> None:
+    """Print which epoch of which configuration is chosen, for each line of the table and seed."""
+    found = read_study(study)
+    rows = with_settings(found, _rows(found, results, all_versions))
+    keys = list(dict.fromkeys([*found.rows, "dataset", "method", "seed"]))
+    chosen = chosen_rows(rows, keys, rule, weight)
+    configurations = searched(found)
+    columns = [*keys, "configuration", "epoch", "sc", "val_acc", "all", "seen", "novel"]
+    shown = chosen.assign(configuration=[configurations[p] for p in chosen["position"]])
+    _print(frame_to_terminal(f"{found.title}: {RULES[rule]}", shown[columns]))
+
+
+@study_app.command()
+def figure(
+    study: StudyFile,
+    results: ResultsFolder = RESULTS,
+    out: Annotated[Path, typer.Option(help="The folder to draw into.")] = Path("docs/figures"),
+    all_versions: AllVersions = False,
+) -> None:
+    """Draw a study's figure as PNG and SVG."""
+    from openima.study.figures import draw
 
     found = read_study(study)
+    for path in draw(found, summarise(found, _rows(found, results, all_versions)), out):
+        typer.echo(path)
+
+
+@study_app.command()
+def pack(study: StudyFile, results: ResultsFolder = RESULTS) -> None:
+    """Put all rows of a study into one small file, to be committed."""
+    found = read_study(study)
     typer.echo(Results(results).pack(found.name, found.trials))
+
+
+@study_app.command()
+def document(
+    studies: Annotated[Path, typer.Argument(help="The folder of study files.")] = Path("studies"),
+    results: ResultsFolder = RESULTS,
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/results.md"),
+) -> None:
+    """Write the page of all results, and the figures beside it."""
+    from openima.study.document import write_document
+
+    for path in write_document(sorted(studies.glob("*.toml")), Results(results), out):
+        typer.echo(path)
+
+
+def _print(table: Table) -> None:
+    """Print a table, as wide as it is where that is not a terminal."""
+    console = Console()
+    if not console.is_terminal:
+        console.width = 200
+    console.print(table)
+
+
+def _rows(study: Study, results: Path, all_versions: bool) -> pd.DataFrame:
+    """Load the rows of one version of the code, and say on standard error what else there is."""
+    rows, notes = one_version(Results(results).load(study.trials), mix=all_versions)
+    for note in notes:
+        typer.echo(note, err=True)
+    return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from openima.graph.datasets import find_dataset
 from openima.graph.task import PAPER_SEEDS
 from openima.methods import get_recipe
 from openima.study.select import refuse_rule
-from openima.study.trial import Trial
+from openima.study.trial import Trial, canonical
 
-_STUDY_KEYS = ("title", "about", "notes", "trials", "paper", "rows", "metrics", "rules", "average")
+_LISTS = ("metrics", "rows", "rules", "paper")
+_TEXTS = ("title", "about", "average", "figure", "notes")
 _BLOCK_KEYS = ("methods", "datasets", "seeds", "settings", "grid")
 
 
@@ -27,7 +28,8 @@ class Study:
     `rows` are the columns that make a row of the table, settings among them; over all other
     settings and all epochs of a seed one row is chosen, by each of `rules`. `average` adds the
     mean over that column. `paper` holds the paper's numbers: each entry has some of `rows`, or
-    `rule`, to say where, and metrics.
+    `rule`, to say where, and metrics. `figure` is a kind that `figures.py` draws; `notes` is what
+    there is to say about the results, `place` where the study comes on the page of results.
     """
 
     name: str
@@ -38,29 +40,25 @@ class Study:
     rows: tuple[str, ...] = ("dataset", "method")
     rules: tuple[str, ...] = ("sc_and_acc",)
     average: str | None = None
+    figure: str | None = None
     paper: tuple[Mapping[str, Any], ...] = ()
-    notes: str = field(default="", repr=False)
+    notes: str = ""
+    place: int = 99
 
 
 def read_study(path: str | Path) -> Study:
     """Read a study file; whatever it does not know is an error."""
     where = str(path)
     values = read_toml(path)
-    _refuse_unknown(values, _STUDY_KEYS, where)
+    _refuse_unknown(values, (*_TEXTS, *_LISTS, "place", "trials"), where)
     for name in ("title", "about", "trials"):
         if not values.get(name):
             raise InputError(f"a study needs {name!r}", where=where, remedy="add it")
     blocks = [_block(block, where) for block in values["trials"]]
-    study = Study(
-        name=Path(path).stem,
-        title=values["title"],
-        about=values["about"].strip(),
-        trials=_in_order(blocks),
-        **{key: tuple(values[key]) for key in ("metrics", "rows", "rules") if key in values},
-        average=values.get("average"),
-        paper=tuple(values.get("paper", ())),
-        notes=values.get("notes", "").strip(),
-    )
+    texts: dict[str, Any] = {k: values[k].strip() for k in _TEXTS if k in values}
+    lists: dict[str, Any] = {k: tuple(values[k]) for k in _LISTS if k in values}
+    place = values.get("place", Study.place)
+    study = Study(Path(path).stem, trials=_in_order(blocks), place=place, **texts, **lists)
     for rule in study.rules:
         refuse_rule(rule)
     return study
@@ -94,6 +92,22 @@ def narrowed(study: Study, only: Sequence[str] = (), seeds: int | None = None) -
             )
         trials = tuple(trial for trial in trials if _text_of(trial, name) in values)
     return tuple(trial for trial in trials if trial.seed in first)
+
+
+def searched(study: Study) -> list[str]:
+    """Name for each trial the settings in which the trials of its data set and method differ."""
+    values: dict[tuple[str, str, str], set[str]] = {}
+    for trial in study.trials:
+        for name, value in trial.changes.items():
+            values.setdefault((trial.dataset, trial.method, name), set()).add(canonical(value))
+    return [
+        ", ".join(
+            f"{name} {canonical(value)}"
+            for name, value in trial.changes.items()
+            if len(values[trial.dataset, trial.method, name]) > 1
+        )
+        for trial in study.trials
+    ]
 
 
 def _text_of(trial: Trial, name: str) -> str | None:
