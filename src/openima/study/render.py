@@ -19,7 +19,7 @@ Format = Literal["terminal", "markdown", "csv", "latex"]
 
 _DASH = "-"
 _TITLES = {"all": "All", "seen": "Seen", "novel": "Novel", "dataset": "data", "pseudo_share": "rho"}
-_TITLES |= {"imbalance_ratio": "ratio", "rule": "chosen by", **RULES}
+_TITLES |= {"imbalance_ratio": "imbalance", "imbalance": "max/min", "rule": "chosen by", **RULES}
 
 
 @dataclass(frozen=True)
