@@ -34,7 +34,7 @@ def test_a_study_from_running_to_its_page(study: Path, tmp_path: Path) -> None:
     assert "InfoNCE" in invoke("table")
     assert invoke("table", "--format", "markdown").startswith("| data | method | chosen by |")
     assert "2406525885" in invoke("select", "--rule", "acc")
-    assert "small.parquet" in invoke("pack")
+    assert "small.parquet" in invoke("pack", "--used")
     drawn = invoke("figure", "--out", str(tmp_path / "figures")).split()
     assert [Path(path).suffix for path in drawn] == [".png", ".svg"]
     page = tmp_path / "docs" / "results.md"

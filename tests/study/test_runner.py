@@ -51,7 +51,7 @@ def test_only_what_is_missing_is_run(make_study: MakeStudy, tmp_path: Path) -> N
     some = Study(study.name, study.title, study.about, study.trials[:1])
     assert quiet(tmp_path, some) == "Trials: 1 run."
     results = Results(tmp_path)
-    results.pack("packed", some.trials)
+    results.pack("packed", results.load(some.trials))
     results.file_of(some.trials[0].id).unlink()
     assert quiet(tmp_path, study) == "Trials: 2 run, 1 there already."
     assert quiet(tmp_path, study) == "Trials: 3 there already."

@@ -60,19 +60,19 @@ def test_a_pack_holds_all_rows_and_makes_trial_files_needless(
 ) -> None:
     results = Results(tmp_path)
     with pytest.raises(InputError, match="no rows to pack"):
-        results.pack("small", study.trials)
+        results.pack("small", results.load(study.trials))
     for trial in study.trials:
         loss = {"loss_ce": [1.0, 2.0]} if trial.method == "openima" else {}
         results.write(trial.id, make_rows(trial, **loss))
     before = results.load(study.trials)
-    path = results.pack("small", study.trials)
+    path = results.pack("small", before)
     assert path == tmp_path / "small.parquet"
     pd.testing.assert_frame_equal(results.load(study.trials), before)  # each row still once
     for trial in study.trials:
         results.file_of(trial.id).unlink()
     pd.testing.assert_frame_equal(results.load(study.trials), before)
     assert results.finished() == {trial.id for trial in study.trials}
-    results.pack("small", study.trials)
+    results.pack("small", results.load(study.trials))
     pd.testing.assert_frame_equal(results.load(study.trials), before)
 
 

@@ -6,8 +6,8 @@ import typer
 
 from openima.cli.demo import demo
 from openima.cli.listings import datasets, methods
-from openima.cli.theory import theory
 from openima.cli.study import study_app
+from openima.cli.theory import theory
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 

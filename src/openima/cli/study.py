@@ -142,10 +142,17 @@ def figure(
 
 
 @study_app.command()
-def pack(study: StudyFile, results: ResultsFolder = RESULTS) -> None:
+def pack(
+    study: StudyFile,
+    results: ResultsFolder = RESULTS,
+    used: Annotated[
+        bool, typer.Option("--used", help="Only rows of the version that tables use.")
+    ] = False,
+) -> None:
     """Put all rows of a study into one small file, to be committed."""
-    found = read_study(study)
-    typer.echo(Results(results).pack(found.name, found.trials))
+    found, folder = read_study(study), Results(results)
+    rows = _rows(found, results, False) if used else folder.load(found.trials)
+    typer.echo(folder.pack(found.name, rows))
 
 
 @study_app.command()

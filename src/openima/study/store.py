@@ -19,6 +19,9 @@ import pyarrow.parquet as pq
 from openima.errors import InputError
 from openima.study.trial import Trial
 
+_ADDED = {"position": 0, "current": True}
+"""Columns that rows have only while they are loaded."""
+
 KEY = ["dataset", "method", "seed", "per_class"]
 """What tells trials apart, besides their settings and the version of the code."""
 
@@ -69,7 +72,7 @@ class Results:
         """
         table = _loaded([*self._packs(), *sorted(self.trials.glob("*.parquet"))], trials)
         if not len(table):
-            return table.assign(position=0, current=True)
+            return table.assign(**_ADDED)
         found = table.drop_duplicates("trial").set_index("trial")
         owner = _owners(found, trials)
         table = table[table["trial"].isin(owner)]
@@ -79,15 +82,14 @@ class Results:
         table = table.assign(position=position.astype(int), current=current)
         return table.sort_values(["position", "code", "epoch"], kind="stable", ignore_index=True)
 
-    def pack(self, name: str, trials: Sequence[Trial]) -> Path:
-        """Put all rows of some trials into one file to be committed, and return its path."""
-        rows = self.load(trials)
+    def pack(self, name: str, rows: pd.DataFrame) -> Path:
+        """Put rows that were loaded into one file to be committed, and return its path."""
         if not len(rows):
             raise InputError(
                 "there are no rows to pack", where=str(self.folder), remedy="run the study first"
             )
         path = self.folder / f"{name}.parquet"
-        _write(rows.drop(columns=["position", "current"]), path)
+        _write(rows.drop(columns=list(_ADDED)), path)
         return path
 
     def _packs(self) -> list[Path]:
