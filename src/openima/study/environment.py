@@ -8,23 +8,21 @@ import re
 import subprocess
 import sys
 from functools import cache
-from importlib.metadata import version
+from importlib import import_module
 from pathlib import Path
 
 import torch
 
 from openima.study.trial import canonical
 
-_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas")
+_PACKAGES = ("torch", "numpy", "scipy", "sklearn", "pandas")
 
 
 @cache
 def versions() -> str:
     """Name the versions of Python and of the packages that results may depend on."""
-    import openima
-
-    found = {name: version(name) for name in _PACKAGES}
-    return canonical({"python": platform.python_version(), "openima": openima.__version__} | found)
+    found = {name: str(import_module(name).__version__) for name in ("openima", *_PACKAGES)}
+    return canonical({"python": platform.python_version()} | found)
 
 
 @cache
@@ -48,6 +46,7 @@ def commit() -> str:
 def forget_peak_memory(device: torch.device) -> None:
     """Let the peaks of memory start from what is in use now."""
     if device.type == "cuda":
+        torch.empty(0, device=device)  # before the first use of a GPU it has no peaks
         torch.cuda.reset_peak_memory_stats(device)
     try:
         Path("/proc/self/clear_refs").write_text("5")
