@@ -1,0 +1,3 @@
+"""The version of openima, which saved models and outputs name."""
+
+__version__ = "0.1.0"
