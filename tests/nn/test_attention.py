@@ -18,8 +18,15 @@ from openima.nn.rows import DenseFactor
 
 Edges = Sequence[tuple[int, int]]
 MakeBlock = Callable[[Edges, int, int], Block]
+Bend = dict[str, Any]
 
 HEADS = 3
+BENDS: list[Bend] = [  # the last but one is -|x|
+    {"slope": 0.2},
+    {"slope": 0.01},
+    {"slope": 1.0, "above": -1.0},
+    {"slope": 0.3, "above": -0.7},
+]
 CASES: dict[str, tuple[Edges, int, int]] = {  # edges, targets, sources
     "no edges": ([], 3, 4),
     "one edge": ([(2, 1)], 3, 4),
@@ -77,6 +84,7 @@ def by_double_loop(
     maps: Tensor | None = None,
     *,
     slope: float,
+    above: float = 1.0,
 ) -> Tensor:
     """Write the definition out, one target and one head at a time; each row is mapped alone."""
     v, a, b = (x.detach().numpy() for x in (values, source, target))
@@ -87,7 +95,7 @@ def by_double_loop(
         of_edge = [int(block.sources[e]) for e in edges]
         for h in range(HEADS):
             raw = [a[s, h] + b[t, h] for s in of_edge]
-            scores = [r if r > 0 else slope * r for r in raw]
+            scores = [above * r if r > 0 else slope * r for r in raw]
             total = sum(math.exp(s) for s in scores)
             for s, score in zip(of_edge, scores, strict=True):
                 row = v[h, s] if m is None else np.concatenate([piece[s] for piece in v]) @ m[h]
@@ -106,13 +114,13 @@ def simple(make_block: MakeBlock) -> Block:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("slope", [0.2, 0.01])
+@pytest.mark.parametrize("bend", BENDS)
 @pytest.mark.parametrize("case", CASES)
-def test_equals_a_double_loop(make_block: MakeBlock, case: str, slope: float, shared: bool) -> None:
+def test_equals_a_double_loop(make_block: MakeBlock, case: str, bend: Bend, shared: bool) -> None:
     block = make_block(*CASES[case])
     tensors = inputs(block, shared=shared)
-    result = attended(block, *tensors, slope=slope)
-    expected = by_double_loop(block, *tensors, slope=slope)
+    result = attended(block, *tensors, **bend)
+    expected = by_double_loop(block, *tensors, **bend)
     torch.testing.assert_close(result, expected, rtol=1e-12, atol=1e-12)
     empty = block.indptr.diff() == 0
     assert not result[:, empty].any()
@@ -133,16 +141,17 @@ def test_equals_a_double_loop_on_any_block(
     torch.testing.assert_close(result, expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("bend", [{"slope": 0.2}, {"slope": 1.0, "above": -1.0}])
 @pytest.mark.parametrize("p", [0.0, 0.4])
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("case", [case for case in CASES if case != "a hub"])
 def test_gradients_equal_finite_differences(
-    make_block: MakeBlock, case: str, shared: bool, p: float
+    make_block: MakeBlock, case: str, shared: bool, p: float, bend: Bend
 ) -> None:
     block = make_block(*CASES[case])
 
     def reseeded(*tensors: Tensor) -> Tensor:
-        return attended(block, *tensors, p=p, generator=seeded(5))
+        return attended(block, *tensors, p=p, generator=seeded(5), **bend)
 
     assert torch.autograd.gradcheck(reseeded, inputs(block, shared=shared, width=2))
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,3 +61,39 @@ def test_inference_repeats_itself_and_leaves_no_trace(make_graph: MakeGraph) -> 
         assert a.numpy().tobytes() == b.numpy().tobytes()
         assert not a.requires_grad
     assert all(parameter.grad is None for parameter in encoder.parameters())
+
+
+def test_nodes_apart_never_meet_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks that do not reach each other are finished one after the other."""
+    calls: list[str] = []
+    for name in ("first", "second"):
+        layer = getattr(GATEncoder, name)
+
+        def counted(*parts: Any, layer: Any = layer, name: str = name) -> Any:
+            calls.append(name)
+            return layer(*parts)
+
+        monkeypatch.setattr(GATEncoder, name, counted)
+    features = np.random.default_rng(0).random((40, 24))
+    chain = np.arange(39)
+    for sources, targets in (([], []), (chain, chain + 1)):
+        graph = Graph.from_edges(sources, targets, features, directed=False)
+        near, store, encoder = Neighbourhoods(graph), FeatureStore(graph, CPU), encoder_of(6)
+        calls.clear()
+        found = embed_all(encoder, store, near, 20)
+        assert calls == ["first", "second"] * 2
+        reach = near.everything(2)
+        with torch.no_grad():
+            torch.testing.assert_close(found.z, encoder(store.rows(reach.inputs), reach).z)
+
+
+def test_a_hub_that_all_chunks_reach_is_embedded_once() -> None:
+    """One hop from each chunk is little more than the chunk, two hops are everything."""
+    features = np.random.default_rng(0).random((40, 24))
+    star = np.zeros(39, dtype=np.int64)
+    graph = Graph.from_edges(star, np.arange(1, 40), features, directed=False)
+    near, store, encoder = Neighbourhoods(graph), FeatureStore(graph, CPU), encoder_of(6)
+    reach = near.everything(2)
+    with torch.no_grad():
+        expected = encoder(store.rows(reach.inputs), reach).z
+    torch.testing.assert_close(embed_all(encoder, store, near, 5).z, expected)

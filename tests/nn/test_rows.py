@@ -186,3 +186,19 @@ def test_a_view_does_not_write_into_the_features() -> None:
     rows = store_of(features).rows(np.arange(6))
     rows.dropout(0.5, seeded(0)).project(torch.ones(1, 5, 2))
     assert (features == 1.0).all()
+
+
+def test_normalised_rows_add_up_to_one_and_empty_ones_stay(sparse_rows: Rows) -> None:
+    expected = torch.tensor([[0, 0.75, 0, 0.25], [1, 0, 0, 0], [0, 0, 0, 0], [1, 1, 5, 0]])
+    expected[3] /= 7.0
+    dense = DenseRows(torch.from_numpy(COUNTS.astype(np.float32)).view(4, 2, 2).transpose(0, 1))
+    for rows in (sparse_rows, dense):
+        torch.testing.assert_close(matrix_of(rows.normalised()), expected)
+        assert torch.equal(matrix_of(rows), torch.from_numpy(COUNTS).float())
+        torch.testing.assert_close(matrix_of(rows.normalised().normalised()), expected)
+
+
+def test_normalising_counts_values_by_their_size(pieces: torch.Tensor) -> None:
+    found = matrix_of(DenseRows(pieces).normalised())
+    joined = torch.cat(list(pieces), dim=1)
+    torch.testing.assert_close(found, joined / joined.abs().sum(1, keepdim=True))

@@ -31,14 +31,17 @@ def attend(
     maps: Tensor | None = None,
     factor: Factor | None = None,
     slope: float = 0.2,
+    above: float = 1.0,
     p: float = 0.0,
     generator: torch.Generator | None = None,
 ) -> Tensor:
     """Sum each target's sources, weighted by attention; returns (H, n_targets, D).
 
     The weight of edge s -> t in head h is the softmax, over the edges into t, of
-    LeakyReLU(source_scores[s, h] + target_scores[t, h]), and is then dropped with probability
-    p if a generator is given. A target without edges gets zeros. What is summed is one of
+    bent(source_scores[s, h] + target_scores[t, h]), and is then dropped with probability p if a
+    generator is given. `bent` multiplies by `above` what is above zero, and by `slope` the rest:
+    LeakyReLU by default, and -|x| with above=-1, slope=1. A target without edges gets zeros.
+    What is summed is one of
 
     - `values` (H, n_sources, D);
     - with `factor`, a constant matrix (n_sources, F): its product with `values` (H, F, D);
@@ -50,13 +53,14 @@ def attend(
     mask = None
     if generator is not None and p > 0.0:
         mask = keep_mask(torch.Size((block.n_edges, source_scores.shape[1])), p, generator)
-    settings = _Settings(block, slope, p, factor)
+    settings = _Settings(block, slope, above, p, factor)
     return _attend(values, maps, source_scores, target_scores, mask, settings)
 
 
 class _Settings(NamedTuple):
     block: Block
     slope: float
+    above: float
     p: float
     factor: Factor | None
 
@@ -76,7 +80,7 @@ class _Attend(torch.autograd.Function):
     ) -> Tensor:
         block = settings.block
         raw = _raw_scores(source_scores, target_scores, block)
-        alpha = _softmax_over_in_edges(F.leaky_relu_(raw, settings.slope), block)
+        alpha = _softmax_over_in_edges(_bent_(raw, settings.slope, settings.above), block)
         ctx.save_for_backward(values, maps, source_scores, target_scores, alpha, mask)
         ctx.settings = settings
         weights = _dropped(alpha, mask, settings.p).t().contiguous()  # (H, E)
@@ -91,7 +95,7 @@ class _Attend(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         values, maps, source_scores, target_scores, alpha, mask = ctx.saved_tensors
-        block, slope, p, factor = ctx.settings
+        block, slope, above, p, factor = ctx.settings
         grad = grads[0].contiguous()
         weights = _dropped(alpha, mask, p)
         d_maps = d_sums = None
@@ -105,12 +109,13 @@ class _Attend(torch.autograd.Function):
             d_weights = alpha.new_zeros(alpha.shape[1], block.n_edges)
             for h, c in np.ndindex(len(grad), len(values)):
                 d_weights[h] += edge_products(d_sums[c, h], values[c], block)
-        # Dropout, then softmax, then LeakyReLU, then the two score vectors.
+        # Dropout, then softmax, then the bend, then the two score vectors.
         d_alpha = _dropped(d_weights.t().contiguous(), mask, p)
         mean = segment_sum(alpha * d_alpha, block.indptr)
         d_scores = d_alpha.sub_(mean.index_select(0, block.targets)).mul_(alpha)
         raw = _raw_scores(source_scores, target_scores, block)
-        d_scores = torch.where(raw > 0, d_scores, d_scores * slope)
+        rising = d_scores if above == 1.0 else d_scores * above
+        d_scores = torch.where(raw > 0, rising, d_scores * slope)
         back = block.by_source
         d_target = segment_sum(d_scores, block.indptr)
         d_source = gathered_sum(d_scores, back.entries, back.indptr)
@@ -192,6 +197,11 @@ def _raw_scores(source: Tensor, target: Tensor, block: Block) -> Tensor:
     scores = source.index_select(0, block.sources)
     scores += target.index_select(0, block.targets)
     return scores
+
+
+def _bent_(raw: Tensor, slope: float, above: float) -> Tensor:
+    bent = F.leaky_relu_(raw, slope / above)
+    return bent if above == 1.0 else bent.mul_(above)
 
 
 def _softmax_over_in_edges(scores: Tensor, block: Block) -> Tensor:

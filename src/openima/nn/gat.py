@@ -21,14 +21,13 @@ EDGE_COST = {"cpu": 4.0, "cuda": 64.0}
 
 
 @dataclass(frozen=True)
-class EncoderConfig:
-    """The shape of the encoder; the defaults are the paper's."""
+class EncoderShape:
+    """What all encoders with attention can be set to; the defaults are the paper's."""
 
     hidden: int = 128
     heads: int = 8
     feature_dropout: float = 0.5
     attention_dropout: float = 0.5
-    negative_slope: float = 0.2
 
     def __post_init__(self) -> None:
         """Refuse shapes and shares without a meaning."""
@@ -42,15 +41,24 @@ class EncoderConfig:
                 )
 
 
-class GATLayer(nn.Module):
-    """One layer of additive attention: linear map, attention, weighted sum, bias.
+@dataclass(frozen=True)
+class EncoderConfig(EncoderShape):
+    """The settings of the graph-attention encoder; the defaults are the paper's."""
 
-    With W the map of a head and a, b its two attention vectors, the score of an edge s -> t is
-    LeakyReLU(a . W x_s + b . W x_t). The scores are taken as x . (W a), so they need no product
-    of their own size, and W can be applied before or after the sum, whichever is cheaper.
+    negative_slope: float = 0.2
+
+
+class AttentionLayer(nn.Module):
+    """What layers of attention share: linear map, weighted sum by given scores, bias.
+
+    Scores are made with `n_vectors` attention vectors a head. With W the map of a head and a
+    such a vector, a . W x is taken as x . (W a), so scores need no product of their own size, and
+    W can be applied before or after the sum, whichever is cheaper.
     """
 
-    def __init__(self, n_inputs: int, config: EncoderConfig, generator: torch.Generator) -> None:
+    n_vectors: int
+
+    def __init__(self, n_inputs: int, config: EncoderShape, generator: torch.Generator) -> None:
         """Draw the weights (Xavier normal, gain sqrt 2) from `generator`."""
         super().__init__()
         self.config = config
@@ -59,18 +67,32 @@ class GATLayer(nn.Module):
         spread = gain * math.sqrt(2.0 / (n_inputs + heads * width))
         attention_spread = gain * math.sqrt(2.0 / (heads * width + width))
         weight = torch.randn(heads, n_inputs, width, generator=generator) * spread
-        attention = torch.randn(2, heads, width, generator=generator) * attention_spread
+        vectors = torch.randn(self.n_vectors, heads, width, generator=generator)
         self.weight = nn.Parameter(weight)
-        self.attention = nn.Parameter(attention)  # [0]: of the source, [1]: of the target
+        self.attention = nn.Parameter(vectors * attention_spread)
         self.bias = nn.Parameter(torch.zeros(heads, 1, width))
 
-    def forward(self, x: Rows, block: Block, generator: torch.Generator | None) -> Tensor:
-        """Return (H, n_targets, D) from the features of the block's sources.
+    def scores(self, x: Rows) -> Tensor:
+        """Multiply each head's map of the rows by its vectors, (n_vectors, n, H)."""
+        folded = torch.einsum("hfd,khd->fkh", self.weight, self.attention)
+        scores = x.score(folded.flatten(1))
+        return scores.view(len(scores), self.n_vectors, -1).transpose(0, 1)
 
-        A generator switches the dropout of attention weights on.
+    def attended(
+        self,
+        x: Rows,
+        block: Block,
+        source_scores: Tensor,
+        target_scores: Tensor,
+        generator: torch.Generator | None,
+        *,
+        slope: float,
+        above: float = 1.0,
+    ) -> Tensor:
+        """Return (H, n_targets, D) from the features of the block's sources and their scores.
+
+        A generator switches the dropout of attention weights on; `attend` tells of the rest.
         """
-        config = self.config
-        source_scores, target_scores = self._scores(x, block)
         pieces, factor = x.shared_pieces(), x.factor
         first = pieces is not None and self._sum_first_is_cheaper(block)
         if pieces is not None and first:
@@ -84,18 +106,12 @@ class GATLayer(nn.Module):
             block,
             maps=self.weight if first else None,
             factor=factor,
-            slope=config.negative_slope,
-            p=config.attention_dropout,
+            slope=slope,
+            above=above,
+            p=self.config.attention_dropout,
             generator=generator,
         )
         return sums.add_(self.bias)
-
-    def _scores(self, x: Rows, block: Block) -> tuple[Tensor, Tensor]:
-        """Return the part of the edge scores that each source and each target gives, (n, H)."""
-        folded = torch.einsum("hfd,khd->fkh", self.weight, self.attention)  # (F, 2, H)
-        scores = x.score(folded.flatten(1))
-        heads = self.config.heads
-        return scores[:, :heads], scores[:, heads:].index_select(0, block.self_rows)
 
     def _sum_first_is_cheaper(self, block: Block) -> bool:
         """Count multiply-adds: map every source, or sum inputs and map every target."""
@@ -104,6 +120,27 @@ class GATLayer(nn.Module):
         map_first = block.n_sources * n_inputs * width + along_edges * width
         sum_first = block.n_targets * n_inputs * width + along_edges * n_inputs
         return sum_first < map_first
+
+
+class GATLayer(AttentionLayer):
+    """One layer of additive attention.
+
+    With a and b the two attention vectors of a head, of the source and of the target, the score
+    of an edge s -> t is LeakyReLU(a . W x_s + b . W x_t).
+    """
+
+    n_vectors = 2
+    config: EncoderConfig
+
+    def forward(self, x: Rows, block: Block, generator: torch.Generator | None) -> Tensor:
+        """Return (H, n_targets, D) from the features of the block's sources.
+
+        A generator switches the dropout of attention weights on.
+        """
+        of_source, of_target = self.scores(x)
+        of_target = of_target.index_select(0, block.self_rows)
+        slope = self.config.negative_slope
+        return self.attended(x, block, of_source, of_target, generator, slope=slope)
 
 
 class GATEncoder(Encoder):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from openima.graph.blocks import Neighbourhoods
 from openima.nn.encoder import Embedding, Encoder, Hidden
 from openima.nn.rows import FeatureStore
+
+ALMOST_ONCE = 1.25
+"""Chunks whose neighbourhoods add up to no more than so many times all nodes are apart."""
 
 
 @torch.no_grad()
@@ -18,19 +22,22 @@ def embed_all(
     """Embed every node with all of its neighbours, (N, d) each of `g` and `z`.
 
     Each layer is finished before the next begins, so no node is computed twice; beyond the
-    output of the first layer, memory is bounded by the chunk and what it reaches.
+    output of the first layer, memory is bounded by the chunk and what it reaches. Where chunks
+    hardly reach beyond themselves, as isolated nodes do, both layers of a chunk are computed at
+    once, and that output, the largest by far, is never there for all nodes.
     """
     chunks = np.split(np.arange(near.n_nodes), range(chunk_size, near.n_nodes, chunk_size))
-    outputs = []
-    for chunk in chunks:
-        reach = near.reach(chunk, (None,)).to(store.device)
-        outputs.append(encoder.first(store.rows(reach.inputs), reach.blocks[0], None))
-    hidden = tuple(_joined(parts, -2) for parts in zip(*outputs, strict=True))
+    apart = all(_reached(near, chunks, hops) <= ALMOST_ONCE * near.n_nodes for hops in (1, 2))
+    hidden = () if apart else _hidden_of_all(encoder, store, near, chunks)
     parts = []
     for chunk in chunks:
-        reach = near.reach(chunk, (None,)).to(store.device)
-        rows = hidden if len(reach.inputs) == near.n_nodes else _chosen(hidden, reach.inputs)
-        parts.append(encoder.second(rows, reach.blocks[0], None))
+        if hidden:
+            reach = near.reach(chunk, (None,)).to(store.device)
+            rows = hidden if len(reach.inputs) == near.n_nodes else _chosen(hidden, reach.inputs)
+        else:
+            reach = near.reach(chunk, (None, None)).to(store.device)
+            rows = encoder.first(store.rows(reach.inputs), reach.blocks[0], None)
+        parts.append(encoder.second(rows, reach.blocks[-1], None))
     extra = [part.extra for part in parts if part.extra is not None]
     return Embedding(
         _joined([part.g for part in parts]),
@@ -39,7 +46,30 @@ def embed_all(
     )
 
 
-def _chosen(hidden: Hidden, nodes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Hidden:
+def _reached(near: Neighbourhoods, chunks: list[NDArray[np.int64]], hops: int) -> int:
+    return sum(len(near.reach(chunk, (None,) * hops).inputs) for chunk in chunks)
+
+
+def _hidden_of_all(
+    encoder: Encoder,
+    store: FeatureStore,
+    near: Neighbourhoods,
+    chunks: list[NDArray[np.int64]],
+) -> Hidden:
+    """Apply the first layer to all nodes; what it says of a chunk is written where it belongs."""
+    hidden: Hidden = ()
+    for chunk in chunks:
+        reach = near.reach(chunk, (None,)).to(store.device)
+        parts = encoder.first(store.rows(reach.inputs), reach.blocks[0], None)
+        if not hidden:
+            shapes = ((*part.shape[:-2], near.n_nodes, part.shape[-1]) for part in parts)
+            hidden = tuple(part.new_empty(s) for part, s in zip(parts, shapes, strict=True))
+        for whole, part in zip(hidden, parts, strict=True):
+            whole[..., chunk[0] : chunk[-1] + 1, :] = part
+    return hidden
+
+
+def _chosen(hidden: Hidden, nodes: NDArray[np.int64]) -> Hidden:
     index = torch.from_numpy(nodes).to(hidden[0].device)
     return tuple(tensor.index_select(-2, index) for tensor in hidden)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from openima.graph.graph import Features, Graph
-from openima.nn.csr import Csr, Factor
+from openima.nn.csr import Csr, Factor, segment_sum
 from openima.nn.dropout import dropout, keep_mask
 from openima.nn.products import matmul, project
 from openima.nn.sparse import sparse_matmul
@@ -27,6 +27,10 @@ class Rows(ABC):
     @abstractmethod
     def dropout(self, p: float, generator: torch.Generator | None) -> Rows:
         """Drop values with probability p; without a generator nothing is dropped."""
+
+    @abstractmethod
+    def normalised(self) -> Rows:
+        """Scale each row so that its absolute values add up to 1; rows of zeros stay."""
 
     @abstractmethod
     def project(self, weight: Tensor) -> Tensor:
@@ -60,6 +64,11 @@ class DenseRows(Rows):
     def dropout(self, p: float, generator: torch.Generator | None) -> Rows:
         """Drop each value on its own."""
         return DenseRows(dropout(self.pieces, p, generator))
+
+    def normalised(self) -> Rows:
+        """Divide by the sums over all pieces."""
+        totals = torch.linalg.vector_norm(self.pieces, ord=1, dim=(0, 2))
+        return DenseRows(self.pieces / _or_one(totals)[:, None])
 
     def project(self, weight: Tensor) -> Tensor:
         """Multiply by (H, F, D) as one product a head."""
@@ -125,6 +134,12 @@ class SparseRows(Rows):
         values = self.values[mask].mul_(1.0 / (1.0 - p))
         return SparseRows(kept.index_select(0, self.indptr), self.columns[mask], values)
 
+    def normalised(self) -> Rows:
+        """Divide by the sums of the stored values."""
+        totals = _or_one(segment_sum(self.values.abs()[:, None], self.indptr)[:, 0])
+        of_value = totals.repeat_interleave(self.indptr.diff(), output_size=len(self.values))
+        return SparseRows(self.indptr, self.columns, self.values / of_value)
+
     def project(self, weight: Tensor) -> Tensor:
         """Multiply by (H, F, D) at a cost in proportion to the stored values."""
         return sparse_matmul(self.indptr, self.columns, self.values, weight)
@@ -147,6 +162,10 @@ class SparseRows(Rows):
     def n_stored(self) -> int:
         """How many values are stored."""
         return len(self.values)
+
+
+def _or_one(totals: Tensor) -> Tensor:
+    return torch.where(totals > 0, totals, 1.0)
 
 
 class FeatureStore:
