@@ -193,21 +193,9 @@ def test_gradients_flow_on_through_what_made_the_rows() -> None:
     torch.testing.assert_close(gradient, slope, rtol=1e-8, atol=1e-11)
 
 
-def peak_bytes(work: Callable[[], object]) -> int:
-    """The most memory that the tensors made by `work` take at any one time."""
-    with torch.profiler.profile(profile_memory=True) as profile:
-        work()
-    assert profile.profiler is not None
-    events: list[Any] = profile.profiler.kineto_results.events()
-    changes = [(e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]"]
-    now = peak = 0
-    for _, change in sorted(changes, key=lambda at_and_change: at_and_change[0]):
-        now += change
-        peak = max(peak, now)
-    return peak
-
-
-def test_memory_is_that_of_two_matrices_of_all_pairs_at_most() -> None:
+def test_memory_is_that_of_two_matrices_of_all_pairs_at_most(
+    peak_bytes: Callable[[Callable[[], object]], int],
+) -> None:
     m = 2400
     matrix = 4 * m * m
     z, ids = unit_rows(m, 4, dtype=torch.float32), torch.arange(m // 2).repeat(2)
