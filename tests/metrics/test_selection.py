@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openima.errors import InputError
-from openima.metrics.selection import best_row, sc_and_acc
+from openima.metrics.selection import best_row, contenders, sc_and_acc
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=100)
 # Quarters, so that no sum is rounded and ties are ties.
@@ -87,6 +87,40 @@ def test_a_row_without_a_number_is_the_lowest(missing: float) -> None:
 def test_without_validation_nodes_the_silhouette_chooses() -> None:
     assert best_row([0.1, 0.4, 0.3], [nan] * 3) == 1
     assert best_row([nan] * 3, [nan] * 3) == 2
+
+
+def beaten(pairs: list[tuple[float, float]], i: int) -> bool:
+    sc, acc = pairs[i]
+    return any(
+        s >= sc and a >= acc and ((s, a) != (sc, acc) or k > i)
+        for k, (s, a) in enumerate(pairs)
+        if k != i
+    )
+
+
+@repeatable
+@given(rows)
+def test_contenders_are_those_that_no_other_row_surpasses(pairs: list[tuple[float, float]]) -> None:
+    found = contenders(*zip(*pairs, strict=True))
+    assert found.tolist() == [not beaten(pairs, i) for i in range(len(pairs))]
+
+
+@repeatable
+@given(rows, rows)
+def test_whatever_comes_later_the_best_row_has_always_been_a_contender(
+    first: list[tuple[float, float]], more: list[tuple[float, float]]
+) -> None:
+    pairs = first + more
+    best = best_row([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+    for n in range(best + 1, len(pairs) + 1):
+        assert contenders(*zip(*pairs[:n], strict=True))[best]
+
+
+def test_a_row_without_a_number_is_no_contender_beside_one_with_it() -> None:
+    assert contenders([nan, 0.1], [0.5, 0.5]).tolist() == [False, True]
+    assert contenders([0.1, nan], [0.5, 0.5]).tolist() == [True, False]
+    assert contenders([nan, 0.1], [0.9, 0.5]).tolist() == [True, True]
+    assert contenders([], []).tolist() == []
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,23 @@ def best_row(silhouettes: ArrayLike, accuracies: ArrayLike, weight: float = 0.5)
     scores = sc_and_acc(silhouettes, accuracies, weight)
     if not len(scores):
         raise InputError("there is no row to choose from", expected="at least one")
+    if 0 < weight < 1:  # one that another surpasses can equal it only by rounding
+        scores[~contenders(silhouettes, accuracies)] = -np.inf
     return len(scores) - 1 - int(scores[::-1].argmax())
+
+
+def contenders(silhouettes: ArrayLike, accuracies: ArrayLike) -> NDArray[np.bool_]:
+    """Tell which rows can be the best, now or when more rows have come, whatever their scale.
+
+    A row is out when another is at least as good in both and better in one, or equal and later.
+    """
+    sc, acc = (np.asarray(values, dtype=np.float64) for values in (silhouettes, accuracies))
+    sc, acc = (np.where(np.isfinite(values), values, -np.inf) for values in (sc, acc))
+    order = np.lexsort((np.arange(len(sc)), acc, sc))[::-1]
+    best_before = np.maximum.accumulate(acc[order])[:-1]
+    kept = np.ones(len(sc), dtype=np.bool_)
+    kept[order[1:]] = acc[order[1:]] > best_before
+    return kept
 
 
 def _min_max(value: NDArray[np.float64]) -> NDArray[np.float64]:
