@@ -292,7 +292,7 @@ def test_another_format_is_refused(tiny_task: Task, tiny: Tiny, tmp_path: Path) 
     fit(tiny_task, tiny(epochs=1), path)
     state = header(path) | {"format": 99}
     save_file(load_file(path), path, metadata={"run": json.dumps(state)})
-    with pytest.raises(InputError, match=r"another format. Expected format 1. Got format 99"):
+    with pytest.raises(InputError, match=r"another format. Expected format 2. Got format 99"):
         fit(tiny_task, tiny(), path)
 
 

@@ -6,9 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from openima.errors import InputError
@@ -78,12 +80,23 @@ class Known:
     @classmethod
     def of(cls, task: Task, device: torch.device) -> Known:
         """Take from a task what training may know, and no more."""
-        labels = torch.from_numpy(task.labels)
-        train = torch.from_numpy(task.train)
-        of_train = torch.full_like(labels, UNKNOWN)
-        of_train[train] = labels[train]
-        tensors = (tensor.to(device) for tensor in (train, of_train, labels))
-        return cls(task.n_seen, task.n_classes, *tensors)
+        return cls.from_labels(task.labels, task.train, task.n_seen, task.n_classes, device)
+
+    @classmethod
+    def from_labels(
+        cls,
+        labels: NDArray[np.int64],
+        train: NDArray[np.int64],
+        n_seen: int,
+        n_classes: int,
+        device: torch.device,
+    ) -> Known:
+        """Tell the `labels` (N,) of the nodes `train` from those that are for alignment alone."""
+        all_labels, train_nodes = torch.from_numpy(labels), torch.from_numpy(train)
+        of_train = torch.full_like(all_labels, UNKNOWN)
+        of_train[train_nodes] = all_labels[train_nodes]
+        tensors = (tensor.to(device) for tensor in (train_nodes, of_train, all_labels))
+        return cls(n_seen, n_classes, *tensors)
 
 
 class LossOutput(NamedTuple):
@@ -148,7 +161,10 @@ class Objective(nn.Module, ABC):
         return None
 
 
-Config = Any  # a method's own frozen dataclass of settings
+Config = Any  # a frozen dataclass of settings, of a method's or an encoder's own
+
+Kind = Literal["two-stage", "end-to-end", "detector"]
+"""How classes come about: clusters of embeddings, a head's outputs, or clusters of the rejected."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +172,8 @@ class Recipe:
     """How a method is put together; a variant of a method is a recipe, not a class.
 
     `by_dataset` holds the settings that the paper found for its data sets, by the names of the
-    fields of `config` and of `TrainConfig`.
+    fields of `config` and of `TrainConfig`. `kind` and `cost`, a few words on what an epoch takes
+    beside two views of the nodes, are for people who choose.
     """
 
     name: str
@@ -164,9 +181,11 @@ class Recipe:
     paper: str
     objective: Callable[[Known, int, Config, torch.Generator], Objective]
     config: Config
+    kind: Kind = "two-stage"
+    cost: str = "two views a step"
     predictor: Predictor = field(default_factory=ClusterPredictor)
     train: TrainConfig = field(default_factory=TrainConfig)
-    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    encoder: Config = field(default_factory=EncoderConfig)
     build_encoder: Callable[[int, Any, torch.Generator], Encoder] = GATEncoder
     by_dataset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 

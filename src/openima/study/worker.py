@@ -29,7 +29,8 @@ from openima.study.environment import (
 from openima.study.store import Results
 from openima.study.trial import Trial, canonical
 from openima.train.checkpoint import data_fingerprint
-from openima.train.trainer import Run, pick_device, train
+from openima.train.device import pick_device
+from openima.train.trainer import Run, train
 
 
 @dataclass(frozen=True)

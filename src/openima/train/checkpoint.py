@@ -18,11 +18,12 @@ from torch import Tensor
 from openima.errors import InputError
 from openima.graph.task import Task
 from openima.methods.base import Recipe
+from openima.train.learned import Look
 
 if TYPE_CHECKING:
     from openima.train.trainer import Run
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Checkpoint:
@@ -98,8 +99,8 @@ class Checkpoint:
                 got=f"{header['epoch']}",
                 remedy="ask for as many epochs, or use another file for this run",
             )
-        _restore_tensors(run, tensors)
         run.epoch, run.rows = header["epoch"], header["rows"]
+        _restore_tensors(run, tensors)
         run.rng.bit_generator.state = header["rng"]
 
 
@@ -124,8 +125,8 @@ def data_fingerprint(task: Task) -> str:
 
 
 def _tensors_of(run: Run) -> dict[str, Tensor]:
-    tensors = {f"encoder.{k}": v for k, v in run.encoder.state_dict().items()}
-    tensors |= {f"objective.{k}": v for k, v in run.objective.state_dict().items()}
+    tensors = run.learned.state()
+    tensors |= {f"kept.{row}.{k}": v for row, state in run.kept.items() for k, v in state.items()}
     for name, optimiser in _optimisers(run).items():
         for i, state in optimiser.state_dict()["state"].items():
             tensors |= {f"{name}.{i}.{k}": v for k, v in state.items()}
@@ -144,8 +145,7 @@ def _restore_tensors(run: Run, tensors: dict[str, Tensor]) -> None:
     def under(prefix: str) -> dict[str, Tensor]:
         return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
-    run.encoder.load_state_dict(under("encoder."))
-    run.objective.load_state_dict(under("objective."))
+    run.learned.load(tensors)
     for optimiser_name, optimiser in _optimisers(run).items():
         state: dict[int, dict[str, Tensor]] = {}
         for name, tensor in under(f"{optimiser_name}.").items():
@@ -153,10 +153,13 @@ def _restore_tensors(run: Run, tensors: dict[str, Tensor]) -> None:
             state.setdefault(int(number), {})[key] = tensor
         optimiser.load_state_dict({**optimiser.state_dict(), "state": state})
     run.generator.set_state(tensors["generator"])
+    for name, tensor in under("kept.").items():
+        row, _, key = name.partition(".")
+        run.kept.setdefault(int(row), {})[key] = tensor
     run.groups = list(tensors["groups"].numpy())
     found = (tensors.get(name) for name in ("logits", "novelty"))
     logits, novelty = (None if tensor is None else tensor.numpy() for tensor in found)
-    run.snapshot = run.snapshot_of(tensors["z"].numpy(), logits, novelty)
+    run.snapshot = run.snapshot_of(Look(tensors["z"].numpy(), logits, novelty))
 
 
 def _optimisers(run: Run) -> dict[str, torch.optim.Optimizer]:

@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import overload
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from openima.errors import InputError
 from openima.graph.blocks import Neighbourhoods
 from openima.graph.task import Task
 from openima.methods.base import Batch, Known, Objective, Recipe, Step
-from openima.metrics.selection import best_row
+from openima.metrics.selection import best_row, contenders
 from openima.nn.encoder import Encoder
-from openima.nn.inference import embed_all
 from openima.nn.rows import FeatureStore
 from openima.predict.predictors import name_groups
 from openima.train.batching import n_steps
 from openima.train.checkpoint import Checkpoint
+from openima.train.device import matmul_precision, pick_device
 from openima.train.evaluate import evaluate
+from openima.train.learned import Learned, Look, State, look_at
 from openima.train.memory import keep_freed_memory, trim
 from openima.train.progress import epoch_bar
 from openima.train.snapshot import Snapshot
+
+
+class Chosen(NamedTuple):
+    """The state of a run after the epoch that it is used from."""
+
+    learned: Learned
+    snapshot: Snapshot
 
 
 @dataclass(eq=False)
@@ -38,7 +44,8 @@ class TrainResult:
     """What training leaves behind.
 
     `history` has one row an epoch and `groups` (epochs, N) the group of every node after it;
-    `encoder`, `objective` and `snapshot` are those of the last epoch.
+    `encoder`, `objective` and `snapshot` are those of the last epoch, `chosen` of the best one.
+    `kept` holds the weights of earlier epochs among which the best is, by row.
     """
 
     task: Task
@@ -48,11 +55,24 @@ class TrainResult:
     encoder: Encoder
     objective: Objective
     snapshot: Snapshot
+    kept: dict[int, State]
 
     @cached_property
     def best(self) -> int:
         """The row of `history` that SC&ACC chooses."""
         return best_row(self.history["sc"], self.history["val_acc"])
+
+    @cached_property
+    def chosen(self) -> Chosen:
+        """What was learned up to the best epoch, and all nodes as they were seen then."""
+        learned = Learned(self.encoder, self.objective)
+        if self.best == len(self.history) - 1:
+            return Chosen(learned, self.snapshot)
+        known = Known.of(self.task, pick_device(self.recipe.train.device))
+        n_features = self.task.graph.n_features
+        learned = Learned.restored(self.recipe, known, n_features, self.kept[self.best])
+        look = look_at(learned, self.task.graph, self.recipe)
+        return Chosen(learned, replace(self.snapshot, epoch=self.best + 1, **look._asdict()))
 
     def classes(self, row: int | None = None) -> NDArray[np.int64]:
         """Return the class id of every node at a row of `history` (default: the best).
@@ -85,7 +105,7 @@ def train(
     epochs, last_saved = recipe.train.epochs, time.monotonic()
     with (
         keep_freed_memory(),
-        _matmul_precision(recipe.train.precision),
+        matmul_precision(recipe.train.precision),
         epoch_bar(recipe.title, epochs, run.n_steps, shown=progress) as bar,
     ):
         while run.epoch < epochs:
@@ -119,6 +139,12 @@ class Run:
         self.rows: list[dict[str, float]] = []
         self.groups: list[NDArray[np.int32]] = []
         self.snapshot: Snapshot | None = None
+        self.kept: dict[int, State] = {}
+
+    @property
+    def learned(self) -> Learned:
+        """Encoder and objective as they are now."""
+        return Learned(self.encoder, self.objective)
 
     def _draw(self, seed: int) -> None:
         """Make encoder, objective and optimiser, with weights drawn from `seed`."""
@@ -135,6 +161,7 @@ class Run:
             lr=config.learning_rate,
             weight_decay=config.weight_decay,
             foreach=False,
+            fused=self.device.type == "cuda",
         )
 
     @property
@@ -173,11 +200,19 @@ class Run:
 
     def _begin_epoch(self) -> None:
         epoch = self.epoch + 1
+        self._keep()
         if self.snapshot is None and self.objective.wants_first_look:
             self.snapshot = self._look()
         if self.objective.starts_anew(epoch):
             self._draw((self.recipe.train.seed + epoch) % 2**63)
         self.objective.on_epoch_start(epoch, self.snapshot)
+
+    def _keep(self) -> None:
+        """Set the weights aside if SC&ACC may yet choose the last epoch; forget those it cannot."""
+        if self.rows:
+            rows = contenders(*([row[name] for row in self.rows] for name in ("sc", "val_acc")))
+            state = {k: v.detach().cpu().clone() for k, v in self.learned.state().items()}
+            self.kept = {i: s for i, s in {**self.kept, len(rows) - 1: state}.items() if rows[i]}
 
     def _step(self, nodes: NDArray[np.int64]) -> dict[str, float]:
         step = self._prepared(nodes)
@@ -208,38 +243,21 @@ class Run:
         n_views = self.objective.n_views
         return Step(batch, self.encoder, inputs, reach, self.generator, n_views)
 
-    @torch.no_grad()
     def _look(self) -> Snapshot:
-        """Look at all nodes without dropout."""
-        embedding = embed_all(self.encoder, self.store, self.near)
-        if not torch.isfinite(embedding.z).all():
-            raise InputError(
-                f"the embeddings are not finite after epoch {self.epoch}",
-                where=self.task.graph.name,
-                remedy="lower the learning rate, or scale the features",
-            )
-        return self.snapshot_of(
-            _as_array(embedding.z),
-            _as_array(self.objective.logits(embedding)),
-            _as_array(self.objective.novelty(embedding)),
-        )
+        where = f"{self.task.graph.name}, epoch {self.epoch}"
+        return self.snapshot_of(self.learned.look(self.store, self.near, where))
 
-    def snapshot_of(
-        self,
-        z: NDArray[np.float32],
-        logits: NDArray[np.float32] | None,
-        novelty: NDArray[np.float32] | None,
-    ) -> Snapshot:
-        """Make the snapshot of this epoch from what was found of all nodes."""
+    def snapshot_of(self, look: Look) -> Snapshot:
+        """Make the snapshot of this epoch from what is seen of all nodes."""
         config, task = self.recipe.train, self.task
         return Snapshot(
             self.epoch,
-            z,
-            logits,
+            look.z,
+            look.logits,
             task.n_classes,
             config.clustering,
             config.seed,
-            novelty=novelty,
+            novelty=look.novelty,
             n_seen=task.n_seen,
             val=task.val,
             test=task.test,
@@ -257,40 +275,5 @@ class Run:
             self.encoder,
             self.objective,
             self.snapshot,
+            self.kept,
         )
-
-
-@overload
-def _as_array(tensor: Tensor) -> NDArray[np.float32]: ...
-@overload
-def _as_array(tensor: Tensor | None) -> NDArray[np.float32] | None: ...
-def _as_array(tensor: Tensor | None) -> NDArray[np.float32] | None:
-    return None if tensor is None else tensor.cpu().numpy()
-
-
-def pick_device(name: str) -> torch.device:
-    """Return the device of that name; "auto" is a GPU where torch can use one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError):  # torch raises the latter where it lacks CUDA
-        device = None
-    if device is None or device.type not in ("cpu", "cuda"):
-        raise InputError(
-            f"the device {name!r} cannot be used here",
-            expected="auto, cpu or, with a GPU that torch can use, cuda",
-            remedy="leave it at auto",
-        )
-    return device
-
-
-@contextmanager
-def _matmul_precision(precision: str) -> Iterator[None]:
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("medium" if precision == "bfloat16" else "highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
