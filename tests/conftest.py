@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from openima.graph.synthetic import synthetic
 from openima.graph.task import Task
@@ -42,3 +44,22 @@ def tiny() -> Callable[..., Recipe]:
         return get_recipe(name).with_settings(**{**small, **settings})
 
     return make
+
+
+@pytest.fixture(scope="session")
+def peak_bytes() -> Callable[[Callable[[], object]], int]:
+    """Return a meter: the most memory that the tensors made by a call take at any one time."""
+
+    def measure(work: Callable[[], object]) -> int:
+        with torch.profiler.profile(profile_memory=True) as profile:
+            work()
+        assert profile.profiler is not None
+        events: list[Any] = profile.profiler.kineto_results.events()
+        changes = [(e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]"]
+        now = peak = 0
+        for _, change in sorted(changes, key=lambda at_and_change: at_and_change[0]):
+            now += change
+            peak = max(peak, now)
+        return peak
+
+    return measure

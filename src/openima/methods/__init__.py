@@ -5,10 +5,22 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from openima.errors import InputError
-from openima.methods import contrastive, openima
+from openima.methods import contrastive, oodgat, opencon, openima, openldn, openwgl, orca, simgcd
 from openima.methods.base import Recipe, recipes
 
-__all__ = ["Recipe", "contrastive", "get_recipe", "openima", "recipes"]
+__all__ = [
+    "Recipe",
+    "contrastive",
+    "get_recipe",
+    "oodgat",
+    "opencon",
+    "openima",
+    "openldn",
+    "openwgl",
+    "orca",
+    "recipes",
+    "simgcd",
+]
 
 
 def get_recipe(name: str) -> Recipe:
