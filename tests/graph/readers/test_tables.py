@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from openima.graph.graph import Graph
+from openima.graph.readers.table_features import word_weights
 from openima.graph.readers.tables import find_tables, read_tables
 from openima.graph.structural import structural_features
 from openima.graph.task import LabelledGraph
@@ -342,3 +344,31 @@ def test_a_written_graph_is_read_back_whatever_the_order(
     assert_same(graph, expected)
     assert graph.node_ids is not None
     assert graph.node_ids.tolist() == ids
+
+
+def test_words_of_another_table_weigh_what_they_did_there(
+    read: Callable[..., LabelledGraph],
+) -> None:
+    """Read again with the weights that its features give back, a table is the same to the bit."""
+    titles = ["red red wine", "red car", "old wine", "old old red car"]
+    rows = "".join(f"{i},{i * i},{title}\n" for i, title in enumerate(titles))
+    table, links = "id,size,title\n" + rows, "source,target\n0,1\n"
+    graph = read(table, links, text="title").graph
+    assert graph.feature_names is not None
+    assert not isinstance(graph.features, np.ndarray)
+    names = [name.removeprefix("title:") for name in graph.feature_names[1:]]
+    weights = word_weights(graph.features)[1:]
+    for name, weight in zip(names, weights, strict=True):
+        n_with = sum(name in title.split() for title in titles)
+        assert weight == pytest.approx(math.log(5 / (1 + n_with)) + 1, rel=1e-6)
+    words = dict(zip(names, weights.tolist(), strict=True))
+    again = read(table, links, text="title", words=words).graph
+    assert again.feature_names is not None
+    assert again.feature_names.tolist() == graph.feature_names.tolist()
+    assert not isinstance(again.features, np.ndarray)
+    assert again.features.toarray().tobytes() == graph.features.toarray().tobytes()
+    few = read("id,size,title\n0,1,blue wine\n1,2,\n", links, text="title", words=words).graph
+    assert not isinstance(few.features, np.ndarray)
+    expected = np.zeros((2, len(names)))
+    expected[0, names.index("wine")] = 1
+    np.testing.assert_array_equal(few.features.toarray()[:, 1:], expected)

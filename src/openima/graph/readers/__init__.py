@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,7 @@ def read_graph(
     structural: str | None = None,
     id: str | None = None,
     text: str | None = None,
+    words: Mapping[str, float] | None = None,
     source: str | None = None,
     target: str | None = None,
     weight: str | None = None,
@@ -86,7 +87,7 @@ def read_graph(
     - `features`: which attributes (NetworkX) or matrix (AnnData) to take as features;
     - `directed`: keep the direction of edges (tables, .npz; the others know);
     - `structural`: features for a graph without any, `"walk"` or `"identity"`;
-    - `id`, `text`, `source`, `target`: columns of tables;
+    - `id`, `text`, `source`, `target`: columns of tables; `words`: what words of the text weigh;
     - `weight`: the column or attribute of edge weights;
     - `k`: link each observation of an AnnData to so many nearest ones.
     """
@@ -98,6 +99,7 @@ def read_graph(
         "structural": structural,
         "id": id,
         "text": text,
+        "words": words,
         "source": source,
         "target": target,
         "weight": weight,

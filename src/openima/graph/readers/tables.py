@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ def read_tables(
     labels: str | None = None,
     unknown: str | None = None,
     text: str | None = None,
+    words: Mapping[str, float] | None = None,
     source: str | None = None,
     target: str | None = None,
     weight: str | None = None,
@@ -50,7 +52,8 @@ def read_tables(
     - `labels`: the column of classes; by default `label`, `class` or `y`, else no label is known.
       A blank, NaN, NA, N/A, <NA>, NULL or the value `unknown` is an unknown label. -1 is a
       class unless it is named as `unknown`. Classes are sorted, as numbers if all are integers.
-    - `text`: a column of text, read as TF-IDF words (`bag_of_words` says how).
+    - `text`: a column of text, read as TF-IDF words (`bag_of_words` says how). `words` are words
+      of another table and their weights; then these are what is read.
     - all other columns are features: finite numbers or true/false, kept as they are in float32.
       They come before the words. Without any feature column and without `text`, the features
       are made from the edges: `structural_features(..., kind=structural)`.
@@ -71,7 +74,7 @@ def read_tables(
     node_ids = checked_ids(node_table, columns.id, ids)
     codes, class_names = _labels(node_table, columns, read, unknown)
     links = read_edges(edge_table, ends, ids)
-    features, feature_names = _features(node_table, columns, read, numbers)
+    features, feature_names = _features(node_table, columns, read, numbers, words)
     if not len(feature_names):
         features, feature_names = structural_features(
             links.sources, links.targets, len(ids), directed=directed, kind=structural
@@ -158,13 +161,17 @@ def _labels(
 
 
 def _features(
-    table: Table, columns: NodeColumns, read: dict[str, Any], numbers: NDArray[np.float32]
+    table: Table,
+    columns: NodeColumns,
+    read: dict[str, Any],
+    numbers: NDArray[np.float32],
+    weights: Mapping[str, float] | None,
 ) -> tuple[Features, NDArray[np.str_]]:
     """Put numbers and words side by side; without words the numbers stay dense."""
     names = np.asarray(columns.numbers, dtype=np.str_)
     if columns.text is None:
         return numbers, names
-    words, word_names = bag_of_words(table, columns.text, read[columns.text])
+    words, word_names = bag_of_words(table, columns.text, read[columns.text], weights)
     if not columns.numbers:
         return words, word_names
     both = sp.hstack([sp.csr_array(numbers), words], format="csr")
