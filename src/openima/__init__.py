@@ -1,6 +1,7 @@
 """openima: open-world semi-supervised node classification."""
 
 from openima.errors import InputError, OpenimaError
+from openima.estimator import OpenWorldClassifier
 from openima.graph.datasets import dataset_names, load_dataset
 from openima.graph.graph import Graph
 from openima.graph.readers import read_graph
@@ -8,18 +9,19 @@ from openima.graph.synthetic import synthetic
 from openima.graph.task import PAPER_SEEDS, LabelledGraph, Task, open_world_split
 from openima.methods import Recipe, get_recipe, recipes
 from openima.train.trainer import TrainResult, train
-
-__version__ = "0.1.0"
+from openima.version import __version__
 
 __all__ = [
     "PAPER_SEEDS",
     "Graph",
     "InputError",
     "LabelledGraph",
+    "OpenWorldClassifier",
     "OpenimaError",
     "Recipe",
     "Task",
     "TrainResult",
+    "__version__",
     "dataset_names",
     "get_recipe",
     "load_dataset",

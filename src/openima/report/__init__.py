@@ -1,1 +1,1 @@
-"""What a user gets to see: the table of classes, the folder of outputs, annotated cells."""
+"""What a user reads after a run: tables, the folder of outputs, the page that shows them."""

@@ -1,0 +1,219 @@
+"""The front door in Python: fit a half-labelled graph, and look at what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from openima.config import with_plain_settings
+from openima.errors import InputError
+from openima.fitted import Fitted, ids_of, prediction_table
+from openima.graph.graph import Graph
+from openima.graph.readers import read_graph
+from openima.graph.task import LabelledGraph, Task
+from openima.inputs import task_of
+from openima.methods import get_recipe
+from openima.methods.base import Recipe
+from openima.model import Answer
+from openima.model_files import load_fitted, save_fitted
+from openima.report.anndata import is_anndata, write_back
+from openima.train.learned import Look
+from openima.train.trainer import train
+
+
+class OpenWorldClassifier(BaseEstimator):
+    """Puts every node of a graph into a known class or into one of several new classes.
+
+    Parameters, which are only looked at in `fit`:
+
+    - `method`: the name of a recipe, as `openima methods` lists them.
+    - `n_novel`: how many new classes to look for; 0 is plain semi-supervised classification.
+    - `epochs`: how long to train; None is as long as the method is used to.
+    - `seed`: the same seed on the same machine gives the same bytes.
+    - `val_share`: the share of the labelled nodes of each class that is set aside to choose an
+      epoch.
+    - `settings`: other settings of the method and its training by name, as plain values; of
+      those that are parameters too, the parameter holds.
+    - `device`: "auto" (a GPU if there is one), "cpu" or "cuda".
+    - `checkpoint`: a file that is written after every epoch, and gone on from if it is there.
+    - `progress`: whether to show a progress bar on standard error.
+
+    Learned attributes, for N nodes and C classes, known ones first. All of them are of one epoch,
+    which SC&ACC chooses:
+
+    - `labels_` (N,): the names of the classes; new ones are called novel_1, novel_2, ..., the
+      largest first. Nodes whose label was given are judged like all others, so that a doubtful
+      label shows.
+    - `classes_` (C,): all names. `is_novel_` (N,): whether the label is a new class.
+    - `confidence_` (N,): the probability of the label, as `predict_proba` has it.
+    - `novelty_score_` (N,): higher is newer. The score of the method's detector of new classes,
+      if it has one, else the total probability of all new classes.
+    - `embeddings_` (N, d): of unit length. `n_features_in_`: how many features a node has.
+    - `classes_table_`: a row a class; `report.classes.class_table` describes the columns.
+    - `history_`: a row an epoch; in the column `chosen` True at the epoch that is used.
+    - `graph_`, `task_`, `result_`: what was trained on, and what training left behind. They are
+      not saved, so a loaded classifier does not have them.
+    """
+
+    def __init__(
+        self,
+        method: str = "openima",
+        *,
+        n_novel: int | None = None,
+        epochs: int | None = None,
+        seed: int = 0,
+        val_share: float = 0.2,
+        settings: Mapping[str, Any] | None = None,
+        device: str = "auto",
+        checkpoint: str | Path | None = None,
+        progress: bool = True,
+    ) -> None:
+        """Store the parameters as they are."""
+        self.method = method
+        self.n_novel = n_novel
+        self.epochs = epochs
+        self.seed = seed
+        self.val_share = val_share
+        self.settings = settings
+        self.device = device
+        self.checkpoint = checkpoint
+        self.progress = progress
+
+    def fit(self, data: Any, y: Any = None, **read_options: Any) -> OpenWorldClassifier:
+        """Learn from a graph some of whose nodes have a label.
+
+        `data` is whatever `read_graph` reads, with its options (`edges=`, `labels=`, ...), a
+        `LabelledGraph`, a `Graph` with `y`, or a `Task`, whose split is used as it is. `y` (N,)
+        replaces the labels: names or whole numbers; None, NaN, "" and -1 mean unknown.
+        """
+        recipe = self._recipe()
+        task = task_of(
+            data, y, read_options, n_novel=self.n_novel, val_share=self.val_share, seed=self.seed
+        )
+        result = train(task, recipe, checkpoint=self.checkpoint, progress=self.progress)
+        self.graph_, self.task_, self.result_ = task.graph, task, result
+        self._take(Fitted.of(result, _source(data, task, read_options)))
+        if is_anndata(data):
+            write_back(self, data)
+        return self
+
+    def predict(self, data: Any = None, **read_options: Any) -> NDArray[np.object_]:
+        """Name the class of every node, (n,): of the fitted graph, or of another or a grown one.
+
+        `data` and its options are as in `fit`; labels are not used. Nodes of another graph are
+        embedded by the trained encoder, with all of their neighbours, and get the class of the
+        nearest cluster, or the likeliest one by the head of methods that classify by a head.
+        """
+        return self._names()[self._answer(data, read_options).classes]
+
+    def predict_proba(self, data: Any = None, **read_options: Any) -> NDArray[np.float64]:
+        """Return the probability of each of `classes_`, (n, C).
+
+        For methods that cluster, it falls with the squared distance to the centre of the class,
+        and for those with a head it is the softmax of its outputs; `predict.membership` has the
+        formulas.
+        """
+        return self._fitted().model.probabilities(self._look(data, read_options))
+
+    def transform(self, data: Any = None, **read_options: Any) -> NDArray[np.float32]:
+        """Return the embeddings of the nodes, (n, d), each of unit length."""
+        return self._look(data, read_options).z
+
+    def predictions(self, data: Any = None, **read_options: Any) -> pd.DataFrame:
+        """Tabulate id, label, is_novel, confidence and novelty, a row a node."""
+        fitted = self._fitted()
+        if data is None:
+            return prediction_table(fitted.model, fitted.answer, fitted.ids)
+        graph = self._graph(data, read_options)
+        answer = fitted.model.answer(fitted.model.look(graph))
+        return prediction_table(fitted.model, answer, ids_of(graph))
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the fitted classifier, but for its graph, to a new folder.
+
+        With `force`, a classifier that was saved there before is replaced.
+        """
+        save_fitted(Path(path), self._fitted(), self.get_params(deep=False), force=force)
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str | None = None) -> OpenWorldClassifier:
+        """Read a classifier that `save` wrote; it predicts the same bytes as before.
+
+        `device` moves it to another one than it was trained on.
+        """
+        fitted, parameters = load_fitted(Path(path), device)
+        return cls(**parameters)._take(fitted)
+
+    def _recipe(self) -> Recipe:
+        own = {"seed": self.seed, "device": self.device}
+        if self.epochs is not None:
+            own["epochs"] = self.epochs
+        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in own.items()}
+        return with_plain_settings(get_recipe(self.method), {**(self.settings or {}), **plain})
+
+    def _take(self, fitted: Fitted) -> OpenWorldClassifier:
+        """Set the learned attributes."""
+        self.fitted_ = fitted
+        self.classes_ = self._names()
+        self.labels_ = self.classes_[fitted.answer.classes]
+        self.is_novel_ = fitted.answer.classes >= fitted.model.n_seen
+        self.confidence_ = fitted.answer.confidence
+        self.novelty_score_ = fitted.answer.novelty
+        self.embeddings_ = fitted.look.z
+        self.classes_table_ = fitted.classes
+        self.history_ = fitted.history
+        self.n_features_in_ = fitted.model.n_features
+        return self
+
+    def _fitted(self) -> Fitted:
+        check_is_fitted(self, "fitted_")
+        return self.fitted_
+
+    def _names(self) -> NDArray[np.object_]:
+        return np.asarray(self._fitted().model.names, dtype=object)
+
+    def _graph(self, data: Any, read_options: Mapping[str, Any]) -> Graph:
+        """Read a graph to predict, with the options of the fit where no others are given."""
+        if isinstance(data, Graph | Task):
+            return data if isinstance(data, Graph) else data.graph
+        fitted = self._fitted()
+        of_fit = {k: v for k, v in fitted.source["read"].items() if k not in _OF_ONE_GRAPH}
+        options = {} if isinstance(data, LabelledGraph) else {**of_fit, **read_options}
+        if options.get("text"):
+            options.setdefault("words", fitted.words(options["text"]) or None)
+        try:
+            return read_graph(data, **options).graph
+        except InputError:
+            if "labels" in read_options or options.pop("labels", None) is None:
+                raise
+        return read_graph(data, **options).graph  # new nodes may come without that column
+
+    def _look(self, data: Any, read_options: Mapping[str, Any]) -> Look:
+        fitted = self._fitted()
+        if data is None:
+            return fitted.look
+        return fitted.model.look(self._graph(data, read_options))
+
+    def _answer(self, data: Any, read_options: Mapping[str, Any]) -> Answer:
+        fitted = self._fitted()
+        if data is None:
+            return fitted.answer
+        return fitted.model.answer(self._look(data, read_options))
+
+
+_OF_ONE_GRAPH = ("edges", "unknown")
+"""Options of reading that say nothing about another graph."""
+
+
+def _source(data: Any, task: Task, read_options: Mapping[str, Any]) -> dict[str, Any]:
+    """Say what was read and how, so that it can be read again."""
+    read = {k: str(v) if isinstance(v, Path) else v for k, v in read_options.items()}
+    name = str(data) if isinstance(data, str | Path) else task.graph.name
+    return {"graph": name, "read": read}
