@@ -276,7 +276,7 @@ def test_features_that_overflow_end_in_one_clear_line(tiny_task: Task, tiny: Tin
 def test_weights_that_overflow_end_in_one_clear_line(tiny_task: Task, tiny: Tiny) -> None:
     """The only step of the epoch has a finite loss; what it leaves behind has none."""
     recipe = tiny(learning_rate=1e30, batch_size=120)
-    with pytest.raises(InputError, match=r"embeddings are not finite after epoch 1.*learning rate"):
+    with pytest.raises(InputError, match=r"epoch 1: the embeddings are not finite.*learning rate"):
         fit(tiny_task, recipe)
 
 
