@@ -1,5 +1,6 @@
 """openima: open-world semi-supervised node classification."""
 
+from openima import allocator as allocator
 from openima.errors import InputError, OpenimaError
 from openima.estimator import OpenWorldClassifier
 from openima.graph.datasets import dataset_names, load_dataset

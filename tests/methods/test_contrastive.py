@@ -141,7 +141,7 @@ def test_one_labelled_node_a_class_and_a_batch_of_one_are_finite() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"temperature": -0.1}, "temperature must be positive"),
+        ({"temperature": -0.1}, "the temperature is too low.*at least 0.025"),
         ({"base_temperature": -1.0}, "base_temperature must be positive, or None"),
         ({"supcon": -1.0}, "a weight cannot be negative"),
         ({"ce": -1.0}, "a weight cannot be negative"),

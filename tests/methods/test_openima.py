@@ -253,6 +253,15 @@ def test_eta_weighs_cross_entropy_alone() -> None:
     assert three.total.item() == pytest.approx(one.total.item() + 2 * one.parts["ce"])
 
 
+def test_cross_entropy_of_both_views_is_summed_or_averaged() -> None:
+    views = two_views()
+    summed, mean = (
+        objective(replace(PLAIN, ce_views=how)).loss(views, STEP).parts for how in ("sum", "mean")
+    )
+    assert mean["ce"] == pytest.approx(summed["ce"] / 2)
+    assert {**mean, "ce": 0} == {**summed, "ce": 0}
+
+
 def test_cross_entropy_is_over_all_train_nodes_whatever_the_batch() -> None:
     model, views = objective(), two_views()
     unlabelled = torch.tensor([5, 8])
@@ -311,9 +320,10 @@ def test_clusters_of_a_snapshot_are_made_once() -> None:
     [
         ({"pseudo_share": 1.5}, "pseudo_share is a share. Expected 0 to 1. Got 1.5"),
         ({"pseudo_share": float("nan")}, "pseudo_share is a share"),
-        ({"temperature": 0.0}, "temperature must be positive"),
+        ({"temperature": 0.0}, "the temperature is too low.*at least 0.025"),
         ({"base_temperature": 0.0}, "base_temperature must be positive, or None"),
         ({"eta": -1.0}, "eta cannot be negative"),
+        ({"ce_views": "both"}, "unknown ce_views. Expected 'sum' or 'mean'. Got 'both'"),
         ({"align_on": "test"}, "unknown align_on. Expected 'train\\+val' or 'train'. Got 'test'"),
         (
             {"use_embedding": False, "use_logit": False, "use_ce": False},

@@ -198,7 +198,7 @@ class LabelledGraph:
             labels=_only(truth, split.train, split.val),
             train=split.train,
             val=split.val,
-            test=split.test,
+            test=np.sort(split.test),  # the order of the split tells classes apart
             class_names=tuple(names[: split.n_seen]),
             n_novel=len(names) - split.n_seen,
             truth=truth,

@@ -13,6 +13,9 @@ from openima.nn.products import matmul
 BASE_TEMPERATURE = 0.07
 """The reference code multiplies its losses by temperature / 0.07, which the paper leaves out."""
 
+LOWEST_TEMPERATURE = 0.025
+"""Below 2 / 87, exp of the least similarity of unit rows over that of the largest is zero."""
+
 TILE = {"cpu": 1024, "cuda": 8192}
 """Rows of a tile of similarities: on a CPU it fits the cache, on a GPU it keeps all units busy."""
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from openima.errors import InputError
-from openima.losses.contrastive import BASE_TEMPERATURE, contrastive
+from openima.losses.contrastive import BASE_TEMPERATURE, LOWEST_TEMPERATURE, contrastive
 from openima.methods.base import Batch, Known, LossOutput, Objective, Recipe, Views, register
 from openima.nn.encoder import Embedding
 from openima.nn.heads import linear_head
@@ -24,7 +24,8 @@ from openima.train.snapshot import Snapshot
 class OpenIMAConfig:
     """Settings of OpenIMA. Where paper and published code differ, the default is the code's.
 
-    - `eta` weighs cross-entropy, which is added for both views (the paper: once, so halve it);
+    - `eta` weighs cross-entropy; `ce_views` "sum" adds it for both views (the code), "mean"
+      averages the two (the paper);
     - `pseudo_share` (rho) is the share of nodes, nearest their centre first, whose cluster
       becomes a pseudo label; 0 switches pseudo labels off;
     - `align_on` says whose labels name the clusters: training and validation nodes (the code)
@@ -36,6 +37,7 @@ class OpenIMAConfig:
     """
 
     eta: float = 1.0
+    ce_views: Literal["sum", "mean"] = "sum"
     temperature: float = 0.7
     pseudo_share: float = 0.75
     align_on: Literal["train+val", "train"] = "train+val"
@@ -54,10 +56,11 @@ class OpenIMAConfig:
         refuse_temperatures(self.temperature, self.base_temperature)
         if not self.eta >= 0:
             raise InputError("eta cannot be negative", got=str(self.eta))
-        if self.align_on not in ("train+val", "train"):
-            raise InputError(
-                "unknown align_on", expected="'train+val' or 'train'", got=repr(self.align_on)
-            )
+        for name, known in (("align_on", ("train+val", "train")), ("ce_views", ("sum", "mean"))):
+            if (value := getattr(self, name)) not in known:
+                raise InputError(
+                    f"unknown {name}", expected=" or ".join(map(repr, known)), got=repr(value)
+                )
         if not (self.use_embedding or self.use_logit or self.use_ce):
             raise InputError("all terms of the loss are switched off")
 
@@ -114,7 +117,9 @@ class OpenIMA(Objective):
                 direction, ids, config.temperature, config.base_temperature
             )
         if config.use_ce:
-            terms["ce"] = config.eta * train_cross_entropy(self.head, views, batch, self.known)
+            share = 1.0 if config.ce_views == "sum" else 0.5
+            ce = train_cross_entropy(self.head, views, batch, self.known)
+            terms["ce"] = config.eta * share * ce
         total = torch.stack(list(terms.values())).sum()
         return LossOutput(total, {name: term.item() for name, term in terms.items()})
 
@@ -147,8 +152,12 @@ def train_cross_entropy(head: torch.nn.Module, views: Views, batch: Batch, known
 
 def refuse_temperatures(temperature: float, base_temperature: float | None) -> None:
     """Refuse temperatures of a contrastive loss that are not positive."""
-    if not temperature > 0:
-        raise InputError("temperature must be positive", got=str(temperature))
+    if not temperature >= LOWEST_TEMPERATURE:
+        raise InputError(
+            "the temperature is too low for float32",
+            expected=f"at least {LOWEST_TEMPERATURE}",
+            got=str(temperature),
+        )
     if base_temperature is not None and not base_temperature > 0:
         raise InputError(
             "base_temperature must be positive, or None for no scaling", got=str(base_temperature)

@@ -65,7 +65,7 @@ class _EluDropout(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, mask: Tensor, scale: float) -> Tensor:
         ctx.mark_dirty(x)
         for part, kept in _parts(x, mask):
-            F.elu_(part).mul_(kept.to(x.dtype).mul_(scale))
+            F.elu_(part).mul_(kept.view(torch.uint8).to(x.dtype).mul_(scale))
         ctx.save_for_backward(x, mask)
         ctx.scale = scale
         return x
@@ -87,7 +87,7 @@ def masked(x: Tensor, mask: Tensor, scale: float) -> Tensor:
     """Return x * mask * scale in one new tensor."""
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     for part, value, kept in _parts(out, x.contiguous(), mask):
-        part.copy_(kept).mul_(scale).mul_(value)
+        part.copy_(kept.view(torch.uint8)).mul_(scale).mul_(value)  # bools convert slowly
     return out
 
 

@@ -161,7 +161,7 @@ class Run:
             lr=config.learning_rate,
             weight_decay=config.weight_decay,
             foreach=False,
-            fused=self.device.type == "cuda",
+            fused=True,
         )
 
     @property
