@@ -27,7 +27,7 @@ from openima.train.batching import n_steps
 from openima.train.checkpoint import Checkpoint
 from openima.train.device import matmul_precision, pick_device
 from openima.train.evaluate import evaluate
-from openima.train.learned import Learned, Look, State, look_at
+from openima.train.learned import Learned, Look, State, look_at, seen_from
 from openima.train.memory import keep_freed_memory, trim
 from openima.train.progress import epoch_bar
 from openima.train.snapshot import Snapshot
@@ -134,6 +134,7 @@ class Run:
         self.rng = np.random.default_rng(config.seed)
         self.generator = torch.Generator(self.device).manual_seed(config.seed)
         self.near = Neighbourhoods(task.graph)
+        self.near_of_looks = seen_from(self.near, config)
         self.store = FeatureStore(task.graph, self.device)
         self.known = Known.of(task, self.device)
         self._draw(config.seed)
@@ -234,7 +235,7 @@ class Run:
 
     def _look(self) -> Snapshot:
         where = f"{self.task.graph.name}, epoch {self.epoch}"
-        return self.snapshot_of(self.learned.look(self.store, self.near, where))
+        return self.snapshot_of(self.learned.look(self.store, self.near_of_looks, where))
 
     def snapshot_of(self, look: Look) -> Snapshot:
         """Make the snapshot of this epoch from what is seen of all nodes."""
