@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from openima.errors import InputError
 
+_ROWS = 1 << 16  # of a matrix that are looked at in one go
+
 
 def as_ids(
     values: ArrayLike, what: str, *, length: int | None = None, lowest: int | None = 0
@@ -49,13 +51,15 @@ def as_matrix(values: ArrayLike, what: str) -> NDArray[Any]:
             f"{what} is a matrix of numbers, one row a node",
             got=f"type {array.dtype} and shape {array.shape}",
         )
-    finite = np.isfinite(array).all(axis=1)
-    if not finite.all():
-        raise InputError(
-            f"row {int(np.argmin(finite)):,} of {what} holds values that are not finite",
-            expected="finite numbers",
-            remedy="lower the learning rate if they come from training",
-        )
+    for start in range(0, len(array), _ROWS):
+        finite = np.isfinite(array[start : start + _ROWS]).all(axis=1)
+        if not finite.all():
+            row = start + int(np.argmin(finite))
+            raise InputError(
+                f"row {row:,} of {what} holds values that are not finite",
+                expected="finite numbers",
+                remedy="lower the learning rate if they come from training",
+            )
     return array
 
 

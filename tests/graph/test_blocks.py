@@ -247,3 +247,52 @@ def test_a_block_moves_to_a_device_whole() -> None:
             old.n_targets,
             old.n_edges,
         )
+
+
+@settings(deadline=None, max_examples=100)
+@given(case=small_graphs(), fan_out=st.integers(0, 6), chunk=st.integers(1, 9))
+def test_a_sampled_graph_keeps_so_many_neighbours_of_each_node_and_itself(
+    case: tuple[Pairs, int, list[int]], fan_out: int, chunk: int
+) -> None:
+    pairs, n, _ = case
+    near = Neighbourhoods(graph_of(pairs, n))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "_CHUNK", chunk)
+        kept = near.sampled(fan_out, np.random.default_rng(0))
+    (heard,), nodes = layers_of(kept.everything(1))
+    assert nodes.tolist() == list(range(n))
+    for node in range(n):
+        everyone = neighbours(pairs, node)
+        assert heard[node] <= everyone
+        assert heard[node][node] >= 1
+        assert heard[node].total() == 1 + min(everyone.total() - 1, fan_out)
+    assert layers_of(near.everything(1))[0] == [{t: neighbours(pairs, t) for t in range(n)}]
+
+
+@settings(deadline=None, max_examples=50)
+@given(case=small_graphs(), start=st.integers(0, 7), length=st.integers(1, 9))
+def test_edges_onto_consecutive_nodes_keep_the_numbers_of_the_graph(
+    case: tuple[Pairs, int, list[int]], start: int, length: int
+) -> None:
+    pairs, n, _ = case
+    block = Neighbourhoods(graph_of(pairs, n)).onto(slice(start, start + length))
+    nodes = list(range(min(start, n), min(start + length, n)))
+    assert block.self_rows.tolist() == nodes
+    assert (block.n_targets, block.n_sources) == (len(nodes), n)
+    heard: dict[int, Counter[int]] = {node: Counter() for node in nodes}
+    for source, target in zip(block.sources.tolist(), block.targets.tolist(), strict=True):
+        heard[nodes[target]][source] += 1
+    assert heard == {node: neighbours(pairs, node) for node in nodes}
+
+
+def test_a_step_on_a_large_graph_draws_no_neighbour_twice_and_all_of_the_few() -> None:
+    """Degrees from 0 to 60 at once, as in graphs with hubs, and a fan-out between them."""
+    degrees = np.arange(61).repeat(50)
+    targets = np.repeat(np.arange(len(degrees)), degrees)
+    rank = np.concatenate([np.arange(d) for d in degrees])
+    n = len(degrees)
+    graph = Graph.from_edges((targets + 1 + rank) % n, targets, np.zeros((n, 1)), directed=True)
+    (block,) = Neighbourhoods(graph).reach(np.arange(n), (20,), np.random.default_rng(0)).blocks
+    assert block.indptr.diff().tolist() == (np.minimum(degrees, 20) + 1).tolist()
+    drawn = torch.stack([block.targets, block.sources])
+    assert len(drawn.unique(dim=1).t()) == block.n_edges

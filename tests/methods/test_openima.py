@@ -16,6 +16,7 @@ from openima.methods.base import Batch, Known, LossOutput, Views
 from openima.methods.openima import OpenIMA, OpenIMAConfig, pseudo_labels
 from openima.nn.encoder import Embedding
 from openima.predict.clustering import Clusters, KMeansClustering
+from openima.predict.predictors import ClusterPredictor, HeadPredictor
 from openima.train.snapshot import Snapshot
 
 N, DIM, N_CLASSES = 10, 5, 4
@@ -334,3 +335,44 @@ def test_clusters_of_a_snapshot_are_made_once() -> None:
 def test_settings_without_a_meaning_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         OpenIMAConfig(**settings)
+
+
+def test_the_term_for_large_graphs_compares_each_node_with_the_one_most_like_it() -> None:
+    config = replace(PLAIN, use_pair=True)
+    model, views = objective(config), two_views()
+    model.on_epoch_start(2, None)
+    first, second = (view.z[STEP.rows] for view in views)
+    agreement = 0.0
+    for i, z in enumerate(first):
+        others = [k for k in range(len(first)) if k != i]
+        nearest = max(others, key=lambda k: float(z @ first[k]))
+        here, there = (model.head(row).detach().softmax(0) for row in (z, second[nearest]))
+        agreement -= log(float(here @ there)) / len(first)
+    ids = [100, 0, 102, 103, 1]
+    expected = {**expected_terms(model, views, ids, config), "pair": agreement}
+    assert_terms(model.loss(views, STEP), expected)
+    model.on_epoch_start(1, None)
+    assert set(model.loss(views, STEP).parts) == {"embedding"}
+
+
+def test_cross_entropy_may_be_over_a_sample_of_the_training_nodes() -> None:
+    config = replace(PLAIN, ce_nodes=1, use_embedding=False, use_logit=False)
+    model, views = objective(config), two_views()
+    model.on_epoch_start(2, None)
+    assert model.train_sample == 1
+    for node, row in zip(TRAIN, STEP.train_rows, strict=True):
+        step = replace(STEP, train_rows=row[None], train_nodes=node[None])
+        by_hand = sum(
+            F.cross_entropy(model.head(view.z[row]), LABELS[node]).item() for view in views
+        )
+        assert model.loss(views, step).parts == {"ce": pytest.approx(config.eta * by_hand)}
+
+
+def test_the_recipes_for_large_graphs_sample_and_differ_by_how_they_predict() -> None:
+    large, two_stage = (get_recipe(f"openima-large{end}") for end in ("", "-two-stage"))
+    for recipe in (large, two_stage):
+        assert recipe.train.fan_outs == (10, 20)
+        assert recipe.train.batch_size == 4096
+        assert recipe.config.use_pair
+        assert recipe.for_dataset("ogbn-products").train.epochs == 10
+    assert (large.predictor, two_stage.predictor) == (HeadPredictor(), ClusterPredictor())

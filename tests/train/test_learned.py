@@ -99,3 +99,17 @@ def test_a_graph_that_gives_no_finite_embeddings_is_refused(tiny_task: Task, tin
     graph = Graph.from_edges([], [], huge, directed=False, name="huge")
     with pytest.raises(InputError, match=r"huge: the embeddings are not finite"):
         look_at(result.chosen.learned, graph, get_recipe("openima"))
+
+
+def test_a_look_at_sampled_neighbours_sees_the_same_ones_again(
+    tiny_task: Task, tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose(0, monkeypatch)
+    recipe = tiny(epochs=2, look_fan_out=2, **LEAST)
+    result = fit(tiny_task, recipe)
+    first = fit(tiny_task, recipe.with_settings(epochs=1))
+    assert result.chosen.snapshot.z.tobytes() == first.snapshot.z.tobytes()
+    exact = recipe.with_settings(look_fan_out=None)
+    assert look_at(first.chosen.learned, tiny_task.graph, exact).z.tobytes() != (
+        first.snapshot.z.tobytes()
+    )

@@ -83,6 +83,7 @@ def test_chance_comes_from_the_seed_alone(tiny_task: Task, tiny: Tiny) -> None:
         {"fan_outs": (2, 2)},
         {"fan_outs": (None, 2)},
         {"fan_outs": (2, None)},
+        {"look_fan_out": 2},
         {"clustering": SphericalKMeansClustering(n_init=1)},
         {"precision": "bfloat16"},
         {"epochs": 4},
@@ -99,6 +100,8 @@ def test_chance_comes_from_the_seed_alone(tiny_task: Task, tiny: Tiny) -> None:
         {"use_embedding": False},
         {"use_logit": False},
         {"use_ce": False},
+        {"use_pair": True},
+        {"ce_nodes": 3},
     ],
     ids=str,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from openima.graph.graph import Graph, IndexArray
+
+_CHUNK = 1 << 16  # nodes whose neighbours are sampled in one go
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +116,7 @@ class Neighbourhoods:
     """
 
     def __init__(self, graph: Graph) -> None:
-        """Add the self-loops once; `graph` is not touched."""
+        """Add the self-loops once, as the last edge of each node; `graph` is not touched."""
         n = graph.n_nodes
         self.n_nodes = n
         self.indptr: IndexArray = graph.indptr + np.arange(n + 1, dtype=graph.indptr.dtype)
@@ -121,7 +124,31 @@ class Neighbourhoods:
         last = np.zeros(len(self.sources), dtype=np.bool_)
         last[self.indptr[1:] - 1] = True
         self.sources[last] = np.arange(n, dtype=np.int32)
-        self.sources[~last] = graph.sources
+        np.logical_not(last, out=last)
+        self.sources[last] = graph.sources
+
+    def sampled(self, fan_out: int, rng: np.random.Generator) -> Neighbourhoods:
+        """Keep `fan_out` random neighbours of each node, all where it has no more, and itself."""
+        parts, borders = [], [np.zeros(1, dtype=self.indptr.dtype)]
+        for start in range(0, self.n_nodes, _CHUNK):
+            ends = self.indptr[start : start + _CHUNK + 1]
+            edges, indptr = _sampled_ranges(ends[:-1], ends[1:], fan_out, rng)
+            parts.append(self.sources[edges])
+            borders.append(indptr[1:] + borders[-1][-1])
+        kept = copy(self)
+        kept.sources, kept.indptr = np.concatenate(parts), np.concatenate(borders)
+        return kept
+
+    def onto(self, chunk: slice) -> Block:
+        """Return the edges into consecutive nodes; their sources keep the graph's numbers."""
+        start, stop, _ = chunk.indices(self.n_nodes)
+        ends = self.indptr[start : stop + 1]
+        return Block(
+            torch.from_numpy((ends - ends[0]).astype(np.int32)),
+            torch.from_numpy(self.sources[ends[0] : ends[-1]]),
+            torch.arange(start, stop, dtype=torch.int32),
+            self.n_nodes,
+        )
 
     def everything(self, n_layers: int) -> Reach:
         """Return the whole graph as blocks, every node a target."""

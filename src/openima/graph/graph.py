@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -134,6 +134,24 @@ class Graph:
         else:
             arrays += [self.features.data, self.features.indices, self.features.indptr]
         return sum(int(array.nbytes) for array in arrays)
+
+    def with_features(self, features: Features, names: NDArray[np.str_] | None = None) -> Graph:
+        """Return this graph with other features (N, F) and their `names` (F,), if they have any.
+
+        They may be larger than memory: map a .npy file of float32 or float16 numbers,
+        `graph.with_features(np.load("features.npy", mmap_mode="r"))`, and it is read in parts.
+        """
+        features = _checked_features(features, self.name)
+        if features.shape[0] != self.n_nodes:
+            raise InputError(
+                "the features do not fit the nodes",
+                where=self.name,
+                expected=f"{self.n_nodes:,} rows",
+                got=f"{features.shape[0]:,}",
+                remedy="give each node one row, in the order of the graph's nodes",
+            )
+        names = _checked_names(names, features.shape[1], "feature names", self.name)
+        return replace(self, features=features, feature_names=names)
 
     def id_of(self, node: int) -> Any:
         """Return the name under which the user knows node number `node`."""
@@ -281,6 +299,16 @@ def _count_nonzero(features: Features) -> int:
     if isinstance(features, np.ndarray):
         return int(np.count_nonzero(features))
     return int(np.count_nonzero(features.data))
+
+
+def is_mapped(features: Features) -> bool:
+    """Tell whether features lie in a file that is mapped into memory, and not in memory itself."""
+    base: Any = features
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap):
+            return True
+        base = base.base
+    return False
 
 
 def _smallest_index(array: NDArray[Any], bound: int) -> IndexArray:

@@ -36,14 +36,15 @@ class Batch:
     """The nodes of one step: their numbers, and in which rows of the views they are.
 
     `train_rows` are the rows of all training nodes, in the order of `Known.train`; it is empty
-    when the objective does not ask for them. `edges` arrive at the rows of the views, from
-    sources numbered on their own.
+    when the objective does not ask for them. Where it asks for a sample, they are the rows of
+    `train_nodes`. `edges` arrive at the rows of the views, from sources numbered on their own.
     """
 
     nodes: Tensor
     rows: Tensor
     train_rows: Tensor
     edges: Block
+    train_nodes: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +123,13 @@ class Objective(nn.Module, ABC):
 
     @property
     def wants_train_nodes(self) -> bool:
-        """Whether the steps of this epoch need all training nodes embedded besides the batch."""
+        """Whether the steps of this epoch need training nodes embedded besides the batch."""
         return False
+
+    @property
+    def train_sample(self) -> int | None:
+        """How many training nodes a step needs, drawn anew for each; None is all of them."""
+        return None
 
     @property
     def wants_first_look(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -13,10 +13,12 @@ from torch import Tensor
 
 from openima.errors import InputError
 from openima.losses.contrastive import BASE_TEMPERATURE, LOWEST_TEMPERATURE, contrastive
+from openima.losses.pairwise import agreement_loss, nearest_others
 from openima.methods.base import Batch, Known, LossOutput, Objective, Recipe, Views, register
 from openima.nn.encoder import Embedding
 from openima.nn.heads import linear_head
-from openima.predict.predictors import name_groups
+from openima.predict.clustering import MiniBatchKMeansClustering
+from openima.predict.predictors import HeadPredictor, name_groups
 from openima.train.snapshot import Snapshot
 
 
@@ -33,7 +35,10 @@ class OpenIMAConfig:
     - `base_temperature` 0.07 scales each contrastive loss by temperature / 0.07 (the code); None
       does not (the paper);
     - `warm_up` makes epoch 1 InfoNCE alone (the code); off, all terms count from the start;
-    - `use_embedding`, `use_logit`, `use_ce` switch the three terms, for ablations.
+    - `use_embedding`, `use_logit`, `use_ce` switch the three terms, for ablations;
+    - `use_pair` adds the term of OpenIMA-large: each node of a batch agrees with the one most
+      like it;
+    - `ce_nodes` draws so many training nodes for the cross-entropy of a step; None takes all.
     """
 
     eta: float = 1.0
@@ -46,6 +51,8 @@ class OpenIMAConfig:
     use_embedding: bool = True
     use_logit: bool = True
     use_ce: bool = True
+    use_pair: bool = False
+    ce_nodes: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings without a meaning."""
@@ -61,7 +68,9 @@ class OpenIMAConfig:
                 raise InputError(
                     f"unknown {name}", expected=" or ".join(map(repr, known)), got=repr(value)
                 )
-        if not (self.use_embedding or self.use_logit or self.use_ce):
+        if self.ce_nodes is not None and self.ce_nodes < 1:
+            raise InputError("ce_nodes must be at least 1, or None", got=str(self.ce_nodes))
+        if not (self.use_embedding or self.use_logit or self.use_ce or self.use_pair):
             raise InputError("all terms of the loss are switched off")
 
 
@@ -83,8 +92,13 @@ class OpenIMA(Objective):
 
     @property
     def wants_train_nodes(self) -> bool:
-        """Cross-entropy is over all training nodes in every step."""
+        """Cross-entropy is over all training nodes in every step, or over a sample."""
         return self.config.use_ce and not self.warming_up
+
+    @property
+    def train_sample(self) -> int | None:
+        """How many training nodes cross-entropy is over."""
+        return self.config.ce_nodes
 
     def on_epoch_start(self, epoch: int, snapshot: Snapshot | None) -> None:
         """Replace the pseudo labels by those of the clusters after the epoch before."""
@@ -120,8 +134,17 @@ class OpenIMA(Objective):
             share = 1.0 if config.ce_views == "sum" else 0.5
             ce = train_cross_entropy(self.head, views, batch, self.known)
             terms["ce"] = config.eta * share * ce
+        if config.use_pair:
+            terms["pair"] = self._agreement(*z.chunk(2))
         total = torch.stack(list(terms.values())).sum()
         return LossOutput(total, {name: term.item() for name, term in terms.items()})
+
+    def _agreement(self, z: Tensor, other: Tensor) -> Tensor:
+        """Compare what the head says of each node with what it says of the one most like it.
+
+        The former is seen in the first view `z`, the latter in the `other`.
+        """
+        return agreement_loss(self.head(z), self.head(other)[nearest_others(z)])
 
     def logits(self, embedding: Embedding) -> Tensor:
         """Classify unit-length embeddings."""
@@ -142,8 +165,8 @@ def pseudo_labels(snapshot: Snapshot, labels: NDArray[np.int64], share: float) -
 
 
 def train_cross_entropy(head: torch.nn.Module, views: Views, batch: Batch, known: Known) -> Tensor:
-    """Return the mean cross-entropy over all training nodes, summed over both views."""
-    target = known.labels[known.train]
+    """Return the mean cross-entropy over the batch's training nodes, summed over both views."""
+    target = known.labels[known.train if batch.train_nodes is None else batch.train_nodes]
     first, second = (
         F.cross_entropy(head(view.z.index_select(0, batch.train_rows)), target) for view in views
     )
@@ -200,3 +223,14 @@ for _name, _title, _changes in (
     ("no-pseudo", "w/o pseudo labels", {"pseudo_share": 0.0}),
 ):
     register(OPENIMA.variant(f"openima-{_name}", f"OpenIMA {_title}", **_changes))
+
+LARGE = OPENIMA.variant(
+    "openima-large",
+    "OpenIMA-large",
+    fan_outs=(10, 20),
+    batch_size=4096,
+    clustering=MiniBatchKMeansClustering(),
+    use_pair=True,
+)
+register(replace(LARGE, kind="end-to-end", predictor=HeadPredictor()))
+register(replace(LARGE, name="openima-large-two-stage", title="OpenIMA-large, two-stage"))

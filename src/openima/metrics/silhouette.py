@@ -31,6 +31,7 @@ def silhouette(
     z: ArrayLike,
     clusters: ArrayLike,
     *,
+    nodes: NDArray[np.int64] | None = None,
     max_exact: int | None = 20_000,
     sample_size: int = 10_000,
     seed: int = 0,
@@ -42,16 +43,19 @@ def silhouette(
     is misplaced. It is 0 for a node alone in its cluster (so 0 if every node is), and 0 if
     a = b = 0. With fewer than two clusters the result is -1.
 
-    Above `max_exact` nodes, `sample_size` of them, drawn with `seed`, stand for all; None is
-    always exact. Cluster ids are any whole numbers.
+    `nodes`, if given, are the rows that are meant; the others do not count. Of more than
+    `max_exact`, `sample_size`, drawn with `seed`, stand for all; None is always exact. Cluster
+    ids are any whole numbers.
     """
     matrix = as_matrix(z, "z")
     cluster = as_ids(clusters, "clusters", length=len(matrix), lowest=None)
     if sample_size < 1:
         raise InputError("sample_size must be at least 1", got=str(sample_size))
-    if max_exact is not None and len(matrix) > max_exact:
-        size = min(sample_size, len(matrix))
-        nodes = np.random.default_rng(seed).choice(len(matrix), size, replace=False)
+    n = len(matrix) if nodes is None else len(nodes)
+    if max_exact is not None and n > max_exact:
+        drawn = np.random.default_rng(seed).choice(n, min(sample_size, n), replace=False)
+        nodes = drawn if nodes is None else nodes[drawn]
+    if nodes is not None:  # only now, so that a sample of a large matrix is all that is copied
         matrix, cluster = matrix[nodes], cluster[nodes]
     _, cluster, sizes = np.unique(cluster, return_inverse=True, return_counts=True)
     if len(sizes) < 2:

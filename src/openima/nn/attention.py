@@ -7,11 +7,9 @@ source, so nothing is scattered.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -19,7 +17,8 @@ from torch import Tensor
 from openima.graph.blocks import Block, EdgesBySource
 from openima.nn.csr import Factor, gathered_sum, segment_sum, sums_by_head, weighted_sums
 from openima.nn.dropout import keep_mask, masked
-from openima.nn.products import matmul
+from openima.nn.edge_products import edge_products
+from openima.nn.mapped_sums import gradients, mapped_sums, to_pieces
 
 
 def attend(
@@ -87,10 +86,7 @@ class _Attend(torch.autograd.Function):
         if maps is None:
             rows = _products(values, settings.factor)
             return sums_by_head(rows, block.sources, block.indptr, weights)
-        out = values.new_empty(len(weights), block.n_targets, maps.shape[2])
-        for h, weight in enumerate(weights):
-            out[h] = matmul(_joined_sums(values, weight, block), maps[h])
-        return out
+        return mapped_sums(values, maps, weights, block)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -105,10 +101,14 @@ class _Attend(torch.autograd.Function):
                 [edge_products(g, of_head, block) for g, of_head in zip(grad, rows, strict=True)]
             )
         else:
-            d_maps, d_sums = _map_gradients(grad, values, maps, weights, block)
-            d_weights = alpha.new_zeros(alpha.shape[1], block.n_edges)
-            for h, c in np.ndindex(len(grad), len(values)):
-                d_weights[h] += edge_products(d_sums[c, h], values[c], block)
+            d_maps, d_weights, d_sums = gradients(
+                grad,
+                values,
+                maps,
+                weights.t().contiguous(),
+                block,
+                to_sums=ctx.needs_input_grad[0],
+            )
         # Dropout, then softmax, then the bend, then the two score vectors.
         d_alpha = _dropped(d_weights.t().contiguous(), mask, p)
         mean = segment_sum(alpha * d_alpha, block.indptr)
@@ -126,7 +126,7 @@ class _Attend(torch.autograd.Function):
                 turned = None if factor is None else factor.transposed(values.shape[1])
                 d_values = _to_values(grad, by_source, back, turned)
             else:
-                d_values = _to_shared_values(d_sums, by_source, back)
+                d_values = to_pieces(d_sums, by_source, back)
         return d_values, d_maps, d_source, d_target, None, None
 
 
@@ -136,32 +136,6 @@ _attend: Callable[..., Tensor] = _Attend.apply
 def _products(values: Tensor, factor: Factor | None) -> Iterable[Tensor]:
     """Return the rows of each head, (n_sources, D); products are made when their turn comes."""
     return values if factor is None else (factor.times(of_head) for of_head in values)
-
-
-def _joined_sums(pieces: Tensor, weight: Tensor, block: Block) -> Tensor:
-    """Sum pieces (C, n_sources, W) with one head's weights (E,); returns (n_targets, C * W)."""
-    n_pieces, _, width = pieces.shape
-    sums = pieces.new_empty(block.n_targets, n_pieces, width)
-    for c, rows in enumerate(pieces):
-        sums[:, c] = weighted_sums(rows, block.sources, block.indptr, weight)
-    return sums.view(block.n_targets, n_pieces * width)
-
-
-def _map_gradients(
-    grad: Tensor, pieces: Tensor, maps: Tensor, weights: Tensor, block: Block
-) -> tuple[Tensor, Tensor]:
-    """Send the gradient of mapped sums (H, n_targets, D) to the maps and to the sums.
-
-    The latter is laid out by piece, (C, H, n_targets, W). `weights` are (E, H).
-    """
-    n_pieces, _, width = pieces.shape
-    d_maps = torch.empty_like(maps)
-    d_sums = grad.new_empty(n_pieces, len(grad), block.n_targets, width)
-    for h, weight in enumerate(weights.t().contiguous()):
-        d_maps[h] = matmul(grad[h].t(), _joined_sums(pieces, weight, block)).t()
-        d_joined = matmul(grad[h], maps[h].t())
-        d_sums[:, h] = d_joined.view(block.n_targets, n_pieces, width).transpose(0, 1)
-    return d_maps, d_sums
 
 
 def _to_values(grad: Tensor, weights: Tensor, back: EdgesBySource, turned: Factor | None) -> Tensor:
@@ -176,21 +150,6 @@ def _to_values(grad: Tensor, weights: Tensor, back: EdgesBySource, turned: Facto
     pairs = zip(grad, weights, strict=True)
     sums = (weighted_sums(rows, back.rows, back.indptr, weight) for rows, weight in pairs)
     return torch.stack([turned.times(of_head) for of_head in sums])
-
-
-def _to_shared_values(d_sums: Tensor, weights: Tensor, back: EdgesBySource) -> Tensor:
-    """Do the same from (C, H, n_targets, W) to the shared (C, n_sources, W).
-
-    One bag a source holds all its edges and heads: row h * n_targets + t of the gradient.
-    """
-    n_pieces, n_heads, n_targets, width = d_sums.shape
-    offsets = torch.arange(n_heads, dtype=torch.int32, device=d_sums.device) * n_targets
-    rows = (back.rows[:, None] + offsets).view(-1)
-    indptr = back.indptr * n_heads
-    d_values = d_sums.new_empty(n_pieces, len(indptr) - 1, width)
-    for c, of_piece in enumerate(d_sums.view(n_pieces, n_heads * n_targets, width)):
-        d_values[c] = weighted_sums(of_piece, rows, indptr, weights.view(-1))
-    return d_values
 
 
 def _raw_scores(source: Tensor, target: Tensor, block: Block) -> Tensor:
@@ -214,29 +173,3 @@ def _softmax_over_in_edges(scores: Tensor, block: Block) -> Tensor:
 
 def _dropped(x: Tensor, mask: Tensor | None, p: float) -> Tensor:
     return x if mask is None else masked(x, mask, 1.0 / (1.0 - p))
-
-
-def edge_products(targets: Tensor, sources: Tensor, block: Block) -> Tensor:
-    """Return targets[t] . sources[s] for each edge s -> t of the block, (E,)."""
-    if block.n_edges == 0:
-        return targets.new_zeros(0)
-    if block.n_edges > block.n_targets * block.n_sources:  # the sampled product allows no more
-        return (targets @ sources.t())[block.targets, block.sources]
-    pattern = _csr(
-        block.indptr,
-        block.sources,
-        targets.new_zeros(block.n_edges),
-        (block.n_targets, block.n_sources),
-    )
-    sampled: Tensor = torch.sparse.sampled_addmm(pattern, targets, sources.t(), beta=0.0)
-    return sampled.values()
-
-
-def _csr(indptr: Tensor, columns: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
-    return torch.sparse_csr_tensor(indptr, columns, values, size, check_invariants=False)
-
-
-# torch says once a process that CSR tensors are in beta; users need not hear it.
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", UserWarning)
-    _csr(torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64), torch.tensor([]), (1, 1))

@@ -132,12 +132,19 @@ class GATLayer(AttentionLayer):
     n_vectors = 2
     config: EncoderConfig
 
-    def forward(self, x: Rows, block: Block, generator: torch.Generator | None) -> Tensor:
+    def forward(
+        self,
+        x: Rows,
+        block: Block,
+        generator: torch.Generator | None,
+        scores: Tensor | None = None,
+    ) -> Tensor:
         """Return (H, n_targets, D) from the features of the block's sources.
 
-        A generator switches the dropout of attention weights on.
+        A generator switches the dropout of attention weights on. `scores` are those of the rows,
+        where they are known.
         """
-        of_source, of_target = self.scores(x)
+        of_source, of_target = self.scores(x) if scores is None else scores
         of_target = of_target.index_select(0, block.self_rows)
         slope = self.config.negative_slope
         return self.attended(x, block, of_source, of_target, generator, slope=slope)

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from openima.graph.blocks import Neighbourhoods
+from openima.nn.by_head import CHUNK, embed_by_head
 from openima.nn.encoder import Embedding, Encoder, Hidden
+from openima.nn.gat import GATEncoder
 from openima.nn.rows import FeatureStore
 
 ALMOST_ONCE = 1.25
@@ -21,13 +23,18 @@ def embed_all(
 ) -> Embedding:
     """Embed every node with all of its neighbours, (N, d) each of `g` and `z`.
 
-    Each layer is finished before the next begins, so no node is computed twice; beyond the
-    output of the first layer, memory is bounded by the chunk and what it reaches. Where chunks
-    hardly reach beyond themselves, as isolated nodes do, both layers of a chunk are computed at
-    once, and that output, the largest by far, is never there for all nodes.
+    Each layer is finished before the next begins, so no node is computed twice; memory is bounded
+    by the chunk and what it reaches, beyond the output of the first layer, the largest by far:
+
+    - where chunks hardly reach beyond themselves, as isolated nodes do, both layers of a chunk
+      are computed at once, and that output is never there for all nodes;
+    - else, of a graph of more than a chunk, `embed_by_head` holds it a few heads at a time;
+    - a small graph's output, and that of an encoder with layers of its own, is held whole.
     """
     chunks = np.split(np.arange(near.n_nodes), range(chunk_size, near.n_nodes, chunk_size))
-    apart = all(_reached(near, chunks, hops) <= ALMOST_ONCE * near.n_nodes for hops in (1, 2))
+    apart = _are_apart(near, chunks)
+    if not apart and len(chunks) > 1 and isinstance(encoder, GATEncoder):
+        return embed_by_head(encoder, store, near, min(chunk_size, CHUNK))
     hidden = () if apart else _hidden_of_all(encoder, store, near, chunks)
     parts = []
     for chunk in chunks:
@@ -46,8 +53,15 @@ def embed_all(
     )
 
 
-def _reached(near: Neighbourhoods, chunks: list[NDArray[np.int64]], hops: int) -> int:
-    return sum(len(near.reach(chunk, (None,) * hops).inputs) for chunk in chunks)
+def _are_apart(near: Neighbourhoods, chunks: list[NDArray[np.int64]]) -> bool:
+    """Tell whether chunks hardly reach beyond themselves; a few show where they do."""
+    for hops in (1, 2):
+        reached = 0
+        for chunk in chunks:
+            reached += len(near.reach(chunk, (None,) * hops).inputs)
+            if reached > ALMOST_ONCE * near.n_nodes:
+                return False
+    return True
 
 
 def _hidden_of_all(

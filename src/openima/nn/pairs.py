@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from openima.graph.blocks import Block
-from openima.nn.attention import edge_products
 from openima.nn.csr import weighted_sums
+from openima.nn.edge_products import edge_products
 
 
 def links_between_targets(block: Block) -> Block:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from openima.graph.graph import Features, Graph
+from openima.graph.graph import Features, Graph, is_mapped
 from openima.nn.csr import Csr, Factor, segment_sum
 from openima.nn.dropout import dropout, keep_mask
 from openima.nn.products import matmul, project
@@ -169,24 +170,41 @@ def _or_one(totals: Tensor) -> Tensor:
 
 
 class FeatureStore:
-    """Hands out the rows of chosen nodes, dense or sparse by the density of the features."""
+    """Hands out the rows of chosen nodes, dense or sparse by the density of the features.
+
+    Features that are mapped from a file count as dense and stay there: only the rows of chosen
+    nodes are read, and made float32.
+    """
 
     def __init__(self, graph: Graph, device: torch.device) -> None:
         """Keep one float32 copy at most; dense features on the CPU are used as they lie.
 
-        On a GPU dense features stay there from the start.
+        On a GPU dense features in memory stay there from the start.
         """
         self.device = device
         self._on_gpu: Tensor | None = None
-        self.is_dense = graph.density >= DENSE_FROM
         features = graph.features
-        if self.is_dense:
+        mapped = is_mapped(features)
+        self.is_dense = mapped or graph.density >= DENSE_FROM
+        if mapped:
+            self._matrix: Features = features
+        elif self.is_dense:
             dense = features if isinstance(features, np.ndarray) else features.toarray()
-            self._matrix: Features = dense.astype(np.float32, copy=False)
+            self._matrix = dense.astype(np.float32, copy=False)
             if device.type != "cpu":
                 self._on_gpu = torch.tensor(self._matrix, device=device)
         else:
             self._matrix = sp.csr_array(features.astype(np.float32, copy=False))
+
+    @property
+    def whole(self) -> Rows | None:
+        """The features of all nodes where they lie, if that takes no copy of them."""
+        if self._on_gpu is not None:
+            return DenseRows(self._on_gpu[None])
+        matrix = self._matrix
+        if not isinstance(matrix, np.ndarray) or is_mapped(matrix) or not matrix.flags.c_contiguous:
+            return None
+        return DenseRows(torch.from_numpy(matrix)[None])
 
     def rows(self, nodes: NDArray[np.int64]) -> Rows:
         """Return the features of `nodes`, in their order."""
@@ -195,6 +213,13 @@ class FeatureStore:
             return DenseRows(self._on_gpu.index_select(0, index)[None])
         part = self._matrix[nodes]
         if isinstance(part, np.ndarray):
+            part = part.astype(np.float32, copy=False)
             return DenseRows(torch.from_numpy(part).to(self.device)[None])
         parts = (part.indptr.astype(np.int32), part.indices.astype(np.int32), part.data)
         return SparseRows(*(torch.from_numpy(p).to(self.device) for p in parts))
+
+
+# torch says once a process that a graph's features are read-only, as they are to stay.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", UserWarning)
+    torch.from_numpy(np.broadcast_to(np.float32(0), 1))

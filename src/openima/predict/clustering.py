@@ -18,6 +18,8 @@ from openima.errors import InputError
 
 Embeddings = NDArray[np.float32]
 
+_ROWS = 1 << 16  # whose distances are measured in one go
+
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
@@ -175,8 +177,11 @@ def _refuse_below_one(**counts: int) -> None:
 
 def _around_centres(z: Embeddings, labels: NDArray[np.int32], centres: Embeddings) -> Clusters:
     centres = centres.astype(np.float32)
-    distances = np.linalg.norm(z - centres[labels], axis=1)
-    return Clusters(labels.astype(np.int64), distances.astype(np.float32), centres)
+    distances = np.empty(len(z), dtype=np.float32)
+    for start in range(0, len(z), _ROWS):
+        rows = slice(start, start + _ROWS)
+        distances[rows] = np.linalg.norm(z[rows] - centres[labels[rows]], axis=1)
+    return Clusters(labels.astype(np.int64), distances, centres)
 
 
 def _seed(seed: int) -> int:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 
+_ROWS = 1 << 16  # of an array that are hashed in one go
+
 
 class Checkpoint:
     """The file that a run is saved to after every epoch and restored from."""
@@ -120,7 +122,8 @@ def data_fingerprint(task: Task) -> str:
     features = [x] if isinstance(x, np.ndarray) else [x.data, x.indices, x.indptr]
     parts = (graph.indptr, graph.sources, task.labels, task.train, task.val, task.test)
     for array in (*parts, *features):
-        digest.update(np.ascontiguousarray(array).data)
+        for start in range(0, len(array), _ROWS):  # features may be larger than memory
+            digest.update(np.ascontiguousarray(array[start : start + _ROWS]).data)
     return digest.hexdigest()
 
 

@@ -17,7 +17,8 @@ class TrainConfig:
 
     `batch_size` None takes all nodes in one step; `batching` says which nodes come together.
     `fan_outs` says how many neighbours a step looks at in each layer, first layer first; None
-    takes all of them. `clustering` groups the embeddings at the end of every epoch. `precision`
+    takes all of them. `look_fan_out` does so for the look at all nodes after an epoch, the same
+    ones at every look. `clustering` groups the embeddings at the end of every epoch. `precision`
     "bfloat16" lets dense products round their factors to bfloat16 where the hardware gains.
     """
 
@@ -28,13 +29,14 @@ class TrainConfig:
     weight_decay: float = 1e-4
     seed: int = 0
     fan_outs: tuple[int | None, int | None] = (None, None)
+    look_fan_out: int | None = None
     clustering: Clustering = field(default_factory=KMeansClustering)
     device: str = "auto"
     precision: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
         """Refuse settings with which nothing can be learned."""
-        for name in ("epochs", "batch_size"):
+        for name in ("epochs", "batch_size", "look_fan_out"):
             number = getattr(self, name)
             if number is not None and number < 1:
                 raise InputError(f"{name} must be at least 1", got=str(number))

@@ -20,14 +20,12 @@ def evaluate(task: Task, snapshot: Snapshot, groups: NDArray[np.int64]) -> dict[
     `sc` and `val_acc` need no hidden label and may choose an epoch. The rest is there only if
     the task knows its truth, and is for reports alone.
     """
-    unlabelled = task.unlabelled
     row = {
-        "sc": silhouette(snapshot.z[unlabelled], groups[unlabelled], seed=snapshot.seed),
+        "sc": silhouette(snapshot.z, groups, nodes=task.unlabelled, seed=snapshot.seed),
         "val_acc": validation_accuracy(groups[task.val], task.labels[task.val]),
     }
     if task.truth is not None:
         accuracy = open_world_accuracy(groups[task.test], task.truth[task.test], task.n_seen)
         row |= {"all": accuracy.all, "seen": accuracy.seen, "novel": accuracy.novel}
-        known = task.truth >= 0
-        row |= asdict(imbalance_and_separation(snapshot.z[known], task.truth[known], task.n_seen))
+        row |= asdict(imbalance_and_separation(snapshot.z, task.truth, task.n_seen))
     return row

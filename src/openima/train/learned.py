@@ -18,6 +18,7 @@ from openima.methods.base import Known, Objective, Recipe
 from openima.nn.encoder import Encoder
 from openima.nn.inference import embed_all
 from openima.nn.rows import FeatureStore
+from openima.train.config import TrainConfig
 from openima.train.device import matmul_precision, pick_device
 
 State: TypeAlias = dict[str, Tensor]
@@ -83,11 +84,18 @@ class Learned:
         )
 
 
+def seen_from(near: Neighbourhoods, config: TrainConfig) -> Neighbourhoods:
+    """Return what a look at all nodes sees of each: all its neighbours, or a sample of them."""
+    if config.look_fan_out is None:
+        return near
+    return near.sampled(config.look_fan_out, np.random.default_rng(config.seed))
+
+
 def look_at(learned: Learned, graph: Graph, recipe: Recipe) -> Look:
     """Look at a graph that has not been prepared, in the precision of the training."""
     store = FeatureStore(graph, pick_device(recipe.train.device))
     with matmul_precision(recipe.train.precision):
-        return learned.look(store, Neighbourhoods(graph), graph.name)
+        return learned.look(store, seen_from(Neighbourhoods(graph), recipe.train), graph.name)
 
 
 @overload

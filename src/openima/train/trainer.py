@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from openima.errors import InputError
 from openima.graph.blocks import Neighbourhoods
 from openima.graph.task import Task
-from openima.methods.base import Batch, Known, Objective, Recipe, Step
+from openima.methods.base import Known, Objective, Recipe, Step
 from openima.metrics.selection import best_row, contenders
 from openima.nn.encoder import Encoder
 from openima.nn.rows import FeatureStore
@@ -26,10 +27,11 @@ from openima.train.batching import n_steps
 from openima.train.checkpoint import Checkpoint
 from openima.train.device import matmul_precision, pick_device
 from openima.train.evaluate import evaluate
-from openima.train.learned import Learned, Look, State, look_at
+from openima.train.learned import Learned, Look, State, look_at, seen_from
 from openima.train.memory import keep_freed_memory, trim
 from openima.train.progress import epoch_bar
 from openima.train.snapshot import Snapshot
+from openima.train.steps import steps_of
 
 
 class Chosen(NamedTuple):
@@ -132,6 +134,7 @@ class Run:
         self.rng = np.random.default_rng(config.seed)
         self.generator = torch.Generator(self.device).manual_seed(config.seed)
         self.near = Neighbourhoods(task.graph)
+        self.near_of_looks = seen_from(self.near, config)
         self.store = FeatureStore(task.graph, self.device)
         self.known = Known.of(task, self.device)
         self._draw(config.seed)
@@ -169,17 +172,17 @@ class Run:
         """How many steps an epoch has."""
         return n_steps(self.task.graph.n_nodes, self.recipe.train.batch_size)
 
-    def one_epoch(self) -> Iterator[None]:
+    def one_epoch(self) -> Generator[None, None, None]:
         """Train one epoch, yielding after every step, then look at all nodes."""
         wall, cpu = time.perf_counter(), time.process_time()
         self._begin_epoch()
-        config, sums = self.recipe.train, dict[str, float]()
-        n_nodes = self.task.graph.n_nodes
-        for nodes in config.batching(self.task.train, n_nodes, config.batch_size, self.rng):
-            parts = self._step(nodes)
-            for name, value in parts.items():
-                sums[name] = sums.get(name, 0.0) + value / self.n_steps
-            yield
+        sums = dict[str, float]()
+        with closing(steps_of(self)) as steps:
+            for step in steps:
+                for name, value in self._learn(step).items():
+                    sums[name] = sums.get(name, 0.0) + value / self.n_steps
+                del step  # with its inputs, before the next one is waited for
+                yield
         step_cpu = time.process_time() - cpu
         self.optimiser.zero_grad(set_to_none=True)
         trim()  # what the steps took is not what the look at all nodes takes
@@ -214,8 +217,7 @@ class Run:
             state = {k: v.detach().cpu().clone() for k, v in self.learned.state().items()}
             self.kept = {i: s for i, s in {**self.kept, len(rows) - 1: state}.items() if rows[i]}
 
-    def _step(self, nodes: NDArray[np.int64]) -> dict[str, float]:
-        step = self._prepared(nodes)
+    def _learn(self, step: Step) -> dict[str, float]:
         self.objective.before_step(step)
         total, parts = self.objective.loss(step.views(), step.batch)
         if not torch.isfinite(total):
@@ -231,21 +233,9 @@ class Run:
         self.objective.after_step()
         return parts
 
-    def _prepared(self, nodes: NDArray[np.int64]) -> Step:
-        train = self.task.train if self.objective.wants_train_nodes else self.task.train[:0]
-        targets = np.union1d(nodes, train)
-        reach = self.near.reach(targets, self.recipe.train.fan_outs, self.rng).to(self.device)
-        rows = np.searchsorted(targets, nodes), np.searchsorted(targets, train)
-        of_batch = (torch.from_numpy(part).to(self.device) for part in (nodes, *rows))
-        nodes_of_batch, rows_of_batch, train_rows = of_batch
-        batch = Batch(nodes_of_batch, rows_of_batch, train_rows, reach.blocks[-1])
-        inputs = self.store.rows(reach.inputs)
-        n_views = self.objective.n_views
-        return Step(batch, self.encoder, inputs, reach, self.generator, n_views)
-
     def _look(self) -> Snapshot:
         where = f"{self.task.graph.name}, epoch {self.epoch}"
-        return self.snapshot_of(self.learned.look(self.store, self.near, where))
+        return self.snapshot_of(self.learned.look(self.store, self.near_of_looks, where))
 
     def snapshot_of(self, look: Look) -> Snapshot:
         """Make the snapshot of this epoch from what is seen of all nodes."""
