@@ -133,6 +133,8 @@ OODGAT_RECIPE = register(
         paper="Song and Wang, Learning on Graphs with Out-of-Distribution Nodes, KDD 2022",
         objective=OODGAT,
         config=OODGATConfig(),
+        kind="detector",
+        cost="one view of all nodes an epoch",
         predictor=RejectThenCluster(),
         train=TrainConfig(epochs=100, batch_size=None, learning_rate=1e-2),
         encoder=OODGATEncoderConfig(),

@@ -126,6 +126,8 @@ OPENWGL = register(
         paper="Wu et al., OpenWGL: Open-World Graph Learning, ICDM 2020",
         objective=OpenWGL,
         config=OpenWGLConfig(),
+        kind="detector",
+        cost="one view of all nodes an epoch, and its links",
         predictor=RejectThenCluster(),
         train=TrainConfig(epochs=100, batch_size=None, learning_rate=1e-2),
         encoder=VariationalConfig(),
