@@ -6,7 +6,7 @@ the cache when the next head wants them, and temporaries stay small enough to be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -40,12 +40,13 @@ def mapped_sums(pieces: Tensor, maps: Tensor, weights: Tensor, block: Block) -> 
 class Gradients(NamedTuple):
     """What a gradient of the mapped sums is to the maps, to the weights (H, E), and to the sums.
 
-    The latter is laid out by piece, (C, H, n_targets, W); None where it is not needed.
+    The latter are C pieces (H, n_targets, W), tensors of their own, which the allocator reuses
+    where it would hand back one for all; None where they are not needed.
     """
 
     maps: Tensor
     weights: Tensor
-    sums: Tensor | None
+    sums: list[Tensor] | None
 
 
 def gradients(
@@ -61,34 +62,39 @@ def gradients(
     n_pieces, _, width = pieces.shape
     d_maps = torch.zeros_like(maps)
     d_weights = torch.zeros_like(weights)
-    shape = n_pieces, len(grad), block.n_targets, width
-    d_sums = grad.new_empty(shape) if to_sums else None
+    shape = len(grad), block.n_targets, width
+    d_sums = [grad.new_empty(shape) for _ in pieces] if to_sums else None
     for part in _parts(block):
+        if d_sums is None:
+            d_parts = [grad.new_empty(len(grad), part.block.n_targets, width) for _ in pieces]
+        else:
+            d_parts = [of_piece[:, part.targets] for of_piece in d_sums]
         for h, weight in enumerate(weights):
             of_head = grad[h, part.targets]
             sums = _joined_sums(pieces, weight[part.edges], part.block)
             d_maps[h] += matmul(of_head.t(), sums).t()
-            d_joined = matmul(of_head, maps[h].t()).view(-1, n_pieces, width).transpose(0, 1)
-            if d_sums is not None:
-                d_sums[:, h, part.targets] = d_joined
-            for of_piece, rows in zip(d_joined.contiguous(), pieces, strict=True):
-                d_weights[h, part.edges] += edge_products(of_piece, rows, part.block)
+            d_joined = matmul(of_head, maps[h].t()).chunk(n_pieces, dim=1)
+            for d_part, of_piece in zip(d_parts, d_joined, strict=True):
+                d_part[h] = of_piece
+        for d_part, rows in zip(d_parts, pieces, strict=True):  # one piece at a time, to be cached
+            for h, of_head in enumerate(d_part):
+                d_weights[h, part.edges] += edge_products(of_head, rows, part.block)
     return Gradients(d_maps, d_weights, d_sums)
 
 
-def to_pieces(d_sums: Tensor, weights: Tensor, back: EdgesBySource) -> Tensor:
+def to_pieces(d_sums: Sequence[Tensor], weights: Tensor, back: EdgesBySource) -> Tensor:
     """Send the gradient of the sums on to the shared rows, (C, n_sources, W).
 
     `weights` (E, H) are in order of the sources. One bag a source holds all its edges and heads:
     row h * n_targets + t of the gradient.
     """
-    n_pieces, n_heads, n_targets, width = d_sums.shape
-    offsets = torch.arange(n_heads, dtype=torch.int32, device=d_sums.device) * n_targets
+    n_heads, n_targets, width = d_sums[0].shape
+    offsets = torch.arange(n_heads, dtype=torch.int32, device=weights.device) * n_targets
     rows = (back.rows[:, None] + offsets).view(-1)
     indptr = back.indptr * n_heads
-    d_values = d_sums.new_empty(n_pieces, len(indptr) - 1, width)
-    for c, of_piece in enumerate(d_sums.view(n_pieces, n_heads * n_targets, width)):
-        d_values[c] = weighted_sums(of_piece, rows, indptr, weights.view(-1))
+    d_values = weights.new_empty(len(d_sums), len(indptr) - 1, width)
+    for c, of_piece in enumerate(d_sums):
+        d_values[c] = weighted_sums(of_piece.view(-1, width), rows, indptr, weights.view(-1))
     return d_values
 
 

@@ -164,7 +164,7 @@ class Run:
             lr=config.learning_rate,
             weight_decay=config.weight_decay,
             foreach=False,
-            fused=True,
+            fused=self.device.type == "cuda",
         )
 
     @property
