@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -35,9 +35,8 @@ STAGES = {
 }
 """Parts of an epoch, by the function that does each; clustering is timed where it is called."""
 
-
-class Timer(Protocol):
-    def __call__(self) -> float: ...
+SETTINGS: dict[str, Any] = {"device": "cpu"}
+"""Settings other than those for ogbn-products."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def main() -> None:
 def measured(options: argparse.Namespace) -> dict[str, Any]:
     watch = Watch()
     task = watch.timed("load", load)(options.folder, options.per_class)
-    settings: dict[str, Any] = {"device": "cpu"}
+    settings = dict(SETTINGS)
     if options.ce_nodes is not None:
         settings["ce_nodes"] = options.ce_nodes
     recipe = get_recipe(options.method).for_dataset("ogbn-products").with_settings(**settings)
