@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -52,6 +53,8 @@ SHAPES = {
     "products": Shape(2_449_029),
 }
 """Rows by name. All but `arxiv` have the shape of ogbn-products, and differ in size alone."""
+
+LIBRARIES = ("OMP", "MKL", "OPENBLAS")
 
 PASSED_ON = ("threads", "epochs", "steps_limit", "ce_nodes", "clustering", "n_init")
 """Options that a row is measured with."""
@@ -107,7 +110,11 @@ def measure(name: str, options: argparse.Namespace) -> Row:
     for key in PASSED_ON:
         value = getattr(options, key)
         command += [] if value is None else [f"--{key.replace('_', '-')}", str(value)]
-    run = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True)
+    threads = {f"{library}_NUM_THREADS": str(options.threads) for library in LIBRARIES}
+    environment = {**os.environ, **threads, "OMP_WAIT_POLICY": "PASSIVE"}
+    run = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
     measured: Row = json.loads(run.stdout.splitlines()[-1])
     return measured
 
@@ -125,6 +132,7 @@ def make(shape: Shape, folder: Path) -> None:
     once = graph.sources < targets
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / "links.npy", np.stack([graph.sources[once], targets[once]]))
+    assert isinstance(graph.features, np.ndarray)
     np.save(folder / "features.npy", graph.features)
     np.save(folder / "labels.npy", made.labels)  # last: it says that all are there
 

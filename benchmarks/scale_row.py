@@ -29,7 +29,7 @@ from openima.train.memory import keep_freed_memory
 from openima.train.trainer import Run
 
 STAGES = {
-    "sampling": "openima.train.steps._prepared",
+    "sampling": "openima.train.steps.prepared",
     "look": "openima.train.learned.embed_all",
     "metrics": "openima.train.trainer.evaluate",
 }
