@@ -4,9 +4,9 @@
     python benchmarks/scale.py --rows 10k 100k
     python benchmarks/scale.py --steps-limit 20 --markdown    # epochs reckoned from 20 steps
 
-Each row is a process of its own, which goes through two epochs: the warm-up, and one with all
-terms of the loss, which is measured. With `--steps-limit` both take so many steps, and the second
-one's are multiplied up to a whole epoch; the table says so, and accuracy is then that of so few
+Each row is a process of its own, which trains `--epochs` and shows the last, with all terms of the
+loss; the first is the warm-up if there are more. With `--steps-limit` each takes so many steps,
+which are multiplied up to a whole epoch; the table says so, and accuracy is then that of so few
 steps. Rows are kept in `--out` as they come and are not measured again. Graphs are made once and
 kept in `--graphs`. Linux only, for it reads /proc.
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -53,6 +54,11 @@ SHAPES = {
 }
 """Rows by name. All but `arxiv` have the shape of ogbn-products, and differ in size alone."""
 
+LIBRARIES = ("OMP", "MKL", "OPENBLAS")
+
+PASSED_ON = ("threads", "epochs", "steps_limit", "ce_nodes", "clustering", "n_init")
+"""Options that a row is measured with."""
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
@@ -60,6 +66,7 @@ def main() -> int:
     parser.add_argument("--graphs", type=Path, default=Path("scale-graphs"))
     parser.add_argument("--out", type=Path, default=Path("scale.jsonl"))
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--steps-limit", type=int, help="steps to reckon an epoch from")
     parser.add_argument("--ce-nodes", type=int, help="labelled nodes a step; default all")
     parser.add_argument("--clustering", help="kmeans instead of the recipe's")
@@ -90,8 +97,7 @@ def kept(path: Path) -> list[Row]:
 
 def asked_for(name: str, options: argparse.Namespace) -> Row:
     """Name what tells one measurement from another."""
-    keys = ("threads", "steps_limit", "ce_nodes", "clustering", "n_init")
-    return {"row": name, **{key: getattr(options, key) for key in keys}}
+    return {"row": name, **{key: getattr(options, key) for key in PASSED_ON}}
 
 
 def measure(name: str, options: argparse.Namespace) -> Row:
@@ -101,10 +107,14 @@ def measure(name: str, options: argparse.Namespace) -> Row:
         make(shape, folder)
     command = [sys.executable, "-m", "benchmarks.scale_row", str(folder.resolve())]
     command += ["--per-class", str(shape.per_class)]
-    for key in ("threads", "steps_limit", "ce_nodes", "clustering", "n_init"):
+    for key in PASSED_ON:
         value = getattr(options, key)
         command += [] if value is None else [f"--{key.replace('_', '-')}", str(value)]
-    run = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True)
+    threads = {f"{library}_NUM_THREADS": str(options.threads) for library in LIBRARIES}
+    environment = {**os.environ, **threads, "OMP_WAIT_POLICY": "PASSIVE"}
+    run = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
     measured: Row = json.loads(run.stdout.splitlines()[-1])
     return measured
 
@@ -122,6 +132,7 @@ def make(shape: Shape, folder: Path) -> None:
     once = graph.sources < targets
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / "links.npy", np.stack([graph.sources[once], targets[once]]))
+    assert isinstance(graph.features, np.ndarray)
     np.save(folder / "features.npy", graph.features)
     np.save(folder / "labels.npy", made.labels)  # last: it says that all are there
 
@@ -190,7 +201,7 @@ def growth(rows: Sequence[Row]) -> list[tuple[str, bool]]:
     groups: dict[str, dict[str, Row]] = {}
     for row in rows:
         if row["name"] != "arxiv":
-            key = json.dumps({**row["asked"], "row": "", "steps_limit": None})
+            key = json.dumps({**row["asked"], "row": "", "steps_limit": None, "epochs": 0})
             groups.setdefault(key, {})[row["name"]] = row
     found = []
     for same in groups.values():

@@ -48,3 +48,10 @@ def test_what_is_no_matrix_of_numbers(values: ArrayLike) -> None:
 def test_values_that_are_not_finite(value: float) -> None:
     with pytest.raises(InputError, match=r"^row 1 of z holds values that are not finite"):
         as_matrix([[0.0, 1.0], [0.0, value], [value, 0.0]], "z")
+
+
+def test_rows_of_a_large_matrix_are_counted_from_its_start() -> None:
+    z = np.zeros((200_000, 1), dtype=np.float32)
+    z[150_000] = np.nan
+    with pytest.raises(InputError, match="row 150,000 of z"):
+        as_matrix(z, "z")

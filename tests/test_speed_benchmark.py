@@ -20,6 +20,7 @@ from openima.graph.task import Task
 from openima.methods import Recipe
 from openima.nn.gat import GATLayer
 from openima.nn.rows import DenseRows, Rows, SparseRows
+from openima.train.steps import prepared
 from openima.train.trainer import Run
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -75,7 +76,7 @@ def test_the_peer_has_the_same_loss_and_takes_the_same_step(
     twin.label_nodes(snapshot)
     nodes = np.random.default_rng(0).permutation(tiny_task.graph.n_nodes)[:50]
     expected = twin.loss(torch.from_numpy(nodes)).item()
-    assert sum(run._step(nodes).values()) == pytest.approx(expected, rel=1e-5)
+    assert sum(run._learn(prepared(run, nodes)).values()) == pytest.approx(expected, rel=1e-5)
 
     twin.step(nodes)
     np.testing.assert_allclose(twin.snapshot().z, run._look().z, atol=1e-4)
@@ -198,7 +199,7 @@ def test_the_counted_operations_are_those_that_run(
 
     in_float64(run, monkeypatch)
     with FlopCounterMode(display=False, custom_mapping=SPARSE) as counter:
-        run._step(nodes)
+        run._learn(prepared(run, nodes))
     ran = counter.get_flop_counts()["Global"]
     sparse = sum(ran[operator] for operator in SPARSE)
     assert counted["edges"] + counted.get("features", 0) == sparse

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -293,3 +294,34 @@ def test_bad_input_is_refused(call: Callable[[], Graph], says: str) -> None:
         call()
     assert str(caught.value).startswith("here: ")
     assert "\n" not in str(caught.value)
+
+
+def test_other_features_may_be_a_file_that_is_never_read_whole(tmp_path: Path) -> None:
+    graph = Graph.from_edges([0], [1], np.eye(2), directed=True, feature_names=np.array(["a", "b"]))
+    big = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float16, (2, 1 << 22))
+    big[1] = 1
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    tracemalloc.start()
+    try:
+        other = graph.with_features(mapped)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < mapped.nbytes
+    assert graph_module.is_mapped(other.features)
+    assert not graph_module.is_mapped(graph.features)
+    assert other.n_features == 1 << 22
+    assert other.feature_names is None
+    assert graph.feature_names is not None
+    assert other.sources is graph.sources
+
+
+def test_other_features_have_a_row_a_node_and_finite_numbers() -> None:
+    graph = Graph.from_edges([0], [1], np.eye(2), directed=True)
+    named = graph.with_features(np.ones((2, 1)), np.array(["size"]))
+    assert named.feature_names is not None
+    assert named.feature_names.tolist() == ["size"]
+    with pytest.raises(InputError, match=r"Expected 2 rows.*Got 3"):
+        graph.with_features(np.ones((3, 1)))
+    with pytest.raises(InputError, match="feature 0 of node 1 is nan"):
+        graph.with_features(np.array([[1.0], [np.nan]]))

@@ -212,3 +212,25 @@ def test_bad_input_is_refused(z: list[list[float]], clusters: list[int], message
 def test_a_sample_needs_a_node() -> None:
     with pytest.raises(InputError, match="sample_size must be at least 1"):
         silhouette([[0.0], [1.0]], [0, 1], sample_size=0)
+
+
+@pytest.mark.parametrize("max_exact", [None, 100])
+def test_chosen_nodes_count_as_if_there_were_no_others(max_exact: int | None) -> None:
+    z, cluster = blobs(500, 4)
+    nodes = np.random.default_rng(0).permutation(500)[:300]
+    found = silhouette(z, cluster, nodes=nodes, max_exact=max_exact, sample_size=50, seed=3)
+    alone = silhouette(z[nodes], cluster[nodes], max_exact=max_exact, sample_size=50, seed=3)
+    assert found == alone
+    assert found != silhouette(z, cluster, max_exact=max_exact, sample_size=50, seed=3)
+
+
+def test_of_a_large_matrix_no_more_than_the_sample_is_copied() -> None:
+    z, cluster = np.zeros((200_000, 32), dtype=np.float32), np.arange(200_000) % 2
+    z[:, 0] = cluster
+    tracemalloc.start()
+    try:
+        assert silhouette(z, cluster, nodes=np.arange(199_000), sample_size=100) == 1.0
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < z.nbytes / 2

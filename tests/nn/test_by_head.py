@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from openima.graph.blocks import Neighbourhoods
 from openima.graph.graph import Graph
@@ -59,7 +61,7 @@ def test_any_heads_and_chunks_give_what_one_pass_over_everything_gives(
 def test_features_may_lie_in_a_file(make_graph: MakeGraph, tmp_path: Path, kind: type) -> None:
     graph = make_graph(0.5)
     assert not isinstance(graph.features, np.ndarray)
-    features = graph.features.toarray().astype(kind)
+    features: NDArray[Any] = graph.features.toarray().astype(kind)
     np.save(tmp_path / "x.npy", features)
     mapped = graph.with_features(np.load(tmp_path / "x.npy", mmap_mode="r"))
     held = graph.with_features(features.astype(np.float32))

@@ -8,7 +8,7 @@ layer is gone through once more for the next ones, which is cheaper than to writ
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -41,7 +41,7 @@ def embed_by_head(
     Beyond the mapped rows of as many heads as `held` bytes allow (one at least) and the result,
     memory is bounded by a chunk of `chunk_size` nodes and what it reaches.
     """
-    first, second = encoder.layers
+    first, second = cast("tuple[GATLayer, GATLayer]", tuple(encoder.layers))
     n_heads, _, width = second.weight.shape
     n, slope = near.n_nodes, encoder.config.negative_slope
     at_once = max(1, min(n_heads, held // (4 * n * width)))

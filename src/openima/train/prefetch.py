@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -17,11 +18,13 @@ def prefetched(items: Iterable[Item]) -> Generator[Item, None, None]:
     raised here. The thread has ended when the last item is used up and when the iterator is
     closed, which waits for no more than the item that is being made.
     """
-    over = object()
     source = iter(items)
+
+    def next_one() -> list[Item]:
+        return list(islice(source, 1))
+
     with ThreadPoolExecutor(1, thread_name_prefix="prefetch") as thread:
-        coming = thread.submit(next, source, over)
-        while (item := coming.result()) is not over:
-            coming = thread.submit(next, source, over)
-            yield item  # type: ignore[misc]
-            del item
+        coming = thread.submit(next_one)
+        while made := coming.result():
+            coming = thread.submit(next_one)
+            yield made.pop()  # and keep no hold of it

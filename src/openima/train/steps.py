@@ -20,11 +20,11 @@ def steps_of(run: Run) -> Generator[Step, None, None]:
     """Prepare the steps of an epoch; where neighbours are drawn, in the background."""
     config, n_nodes = run.recipe.train, run.task.graph.n_nodes
     batches = config.batching(run.task.train, n_nodes, config.batch_size, run.rng)
-    steps = (_prepared(run, nodes) for nodes in batches)
+    steps = (prepared(run, nodes) for nodes in batches)
     return steps if config.fan_outs == (None, None) else prefetched(steps)
 
 
-def _prepared(run: Run, nodes: NDArray[np.int64]) -> Step:
+def prepared(run: Run, nodes: NDArray[np.int64]) -> Step:
     """Find what reaches the batch and the training nodes; both views share it."""
     train = _train_nodes(run)
     targets = np.union1d(nodes, train)

@@ -209,6 +209,7 @@ class Run:
         if self.objective.starts_anew(epoch):
             self._draw((self.recipe.train.seed + epoch) % 2**63)
         self.objective.on_epoch_start(epoch, self.snapshot)
+        self.snapshot = None  # as large as all embeddings, and of no use until the next look
 
     def _keep(self) -> None:
         """Set the weights aside if SC&ACC may yet choose the last epoch; forget those it cannot."""

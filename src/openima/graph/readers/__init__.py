@@ -84,7 +84,8 @@ def read_graph(
     The readers named above say what each does with its options:
 
     - `labels`, `unknown`: where the classes are, and which of them means unknown;
-    - `features`: which attributes (NetworkX) or matrix (AnnData) to take as features;
+    - `features`: which attributes (NetworkX) or matrix (AnnData) to take as features, or a .npy
+      file of them (tables), which may be larger than memory;
     - `directed`: keep the direction of edges (tables, .npz; the others know);
     - `structural`: features for a graph without any, `"walk"` or `"identity"`;
     - `id`, `text`, `source`, `target`: columns of tables; `words`: what words of the text weigh;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from openima.graph.readers.table_columns import NodeColumns, edge_columns, node_
 from openima.graph.readers.table_csv import CsvTable
 from openima.graph.readers.table_edges import read_edges
 from openima.graph.readers.table_features import bag_of_words, number_matrix
+from openima.graph.readers.table_mapped import mapped_features
 from openima.graph.readers.table_parquet import ParquetTable
 from openima.graph.readers.table_values import checked_ids, encode_label_column, trimmed
 from openima.graph.structural import structural_features
@@ -33,6 +35,7 @@ def read_tables(
     id: str | None = None,
     labels: str | None = None,
     unknown: str | None = None,
+    features: str | Path | None = None,
     text: str | None = None,
     words: Mapping[str, float] | None = None,
     source: str | None = None,
@@ -55,7 +58,9 @@ def read_tables(
     - `text`: a column of text, read as TF-IDF words (`bag_of_words` says how). `words` are words
       of another table and their weights; then these are what is read.
     - all other columns are features: finite numbers or true/false, kept as they are in float32.
-      They come before the words. Without any feature column and without `text`, the features
+      They come before the words. `features` names a .npy file to take instead, with a row of
+      float32 or float16 numbers for each row of the table; it may be larger than memory, as it
+      is read in parts. Without any feature column and without `text`, the features
       are made from the edges: `structural_features(..., kind=structural)`.
 
     Edges, a row each, in any order:
@@ -68,25 +73,31 @@ def read_tables(
     """
     node_table, edge_table = _open(nodes, "nodes"), _open(edges, "edges")
     columns = node_columns(node_table, id, labels, text)
+    if features is not None:
+        columns = _without_features(node_table, columns)
     ends = edge_columns(edge_table, source, target, weight)
     read, numbers = _read_nodes(node_table, columns)
     ids = trimmed(read[columns.id])
     node_ids = checked_ids(node_table, columns.id, ids)
     codes, class_names = _labels(node_table, columns, read, unknown)
     links = read_edges(edge_table, ends, ids)
-    features, feature_names = _features(node_table, columns, read, numbers, words)
-    if not len(feature_names):
-        features, feature_names = structural_features(
+    matrix: Features
+    names: NDArray[np.str_] | None
+    matrix, names = _features(node_table, columns, read, numbers, words)
+    if features is not None:
+        matrix, names = mapped_features(Path(features), len(ids)), None
+    elif not len(names):
+        matrix, names = structural_features(
             links.sources, links.targets, len(ids), directed=directed, kind=structural
         )
     graph = Graph.from_edges(
         links.sources,
         links.targets,
-        features,
+        matrix,
         directed=directed,
         weights=links.weights,
         node_ids=node_ids,
-        feature_names=feature_names,
+        feature_names=names,
         name=_name(nodes),
     )
     return LabelledGraph(graph, codes, class_names)
@@ -144,6 +155,16 @@ def _open(path: Path, part: Part) -> Table:
             remedy="save the table as CSV or Parquet",
         )
     return (ParquetTable if path.suffix.lower() == ".parquet" else CsvTable).open(path, part)
+
+
+def _without_features(table: Table, columns: NodeColumns) -> NodeColumns:
+    if columns.text is not None:
+        raise InputError(
+            "features are in a file or in a text column, not in both",
+            where=str(table.path),
+            remedy="leave out one of the two",
+        )
+    return replace(columns, numbers=())
 
 
 def _labels(
