@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from openima.graph.blocks import Block
-from openima.losses.contrastive import TILE
+from openima.losses.contrastive import TILE, tiles_are_kept
 from openima.nn.gat import GATLayer
 from openima.nn.products import matmul
 from openima.nn.rows import Rows, SparseRows
@@ -69,15 +69,16 @@ def _layer(layer: GATLayer, block: Block, rows: Rows | None) -> dict[str, int]:
 
 
 def _similarities(n_rows: int, dim: int) -> int:
-    """Count the multiply-adds of a contrastive term: three a pair in a diagonal tile, else four.
+    """Count the multiply-adds of a contrastive term.
 
-    Similarities are computed forward and again backward, and each tile sends its gradient to
-    its rows and, off the diagonal, to its columns.
+    Similarities are computed forward and, where they are not kept, again backward; each tile
+    sends its gradient to its rows and, off the diagonal, to its columns.
     """
+    passes = 1 if tiles_are_kept(torch.empty(n_rows, dim)) else 2
     tile = TILE["cpu"]
     sizes = [min(tile, n_rows - start) for start in range(0, n_rows, tile)]
     tiles = combinations_with_replacement(range(len(sizes)), 2)
-    return sum(sizes[i] * sizes[j] * dim * (3 if i == j else 4) for i, j in tiles)
+    return sum(sizes[i] * sizes[j] * dim * (passes + (1 if i == j else 2)) for i, j in tiles)
 
 
 def matmul_rate(repeats: int = 20) -> float:

@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from openima.losses.contrastive import BASE_TEMPERATURE, contrastive
+from openima.losses import contrastive as module
+from openima.losses.contrastive import contrastive, tiles_are_kept
 
 TEMPERATURES = (0.07, 0.7)
 IDS = {
@@ -202,3 +203,17 @@ def test_memory_is_that_of_two_matrices_of_all_pairs_at_most(
     assert peak_bytes(lambda: value_and_gradient(contrastive, z, ids, 0.07)) < 2 * matrix
     # The measure sees what the plain form holds.
     assert peak_bytes(lambda: value_and_gradient(with_masks, z, ids, 0.07)) > 4 * matrix
+
+
+def test_tiles_that_are_kept_and_tiles_that_are_made_again_give_the_same_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "TILE", {"cpu": 64})
+    z, ids = unit_rows(200, 4, dtype=torch.float32), torch.arange(100).repeat(2)
+    found = []
+    for kept in (0, 1 << 30):
+        monkeypatch.setattr(module, "KEPT", kept)
+        assert tiles_are_kept(z) == (kept > 0)
+        loss, gradient = value_and_gradient(contrastive, z, ids, 0.07)
+        found.append((loss, gradient.numpy().tobytes()))
+    assert found[0] == found[1]

@@ -19,6 +19,9 @@ LOWEST_TEMPERATURE = 0.025
 TILE = {"cpu": 1024, "cuda": 8192}
 """Rows of a tile of similarities: on a CPU it fits the cache, on a GPU it keeps all units busy."""
 
+KEPT = 64 << 20
+"""Bytes that tiles may take to be kept for the gradient; those of 4,096 rows take 42 MB."""
+
 
 def contrastive(
     z: Tensor, ids: Tensor, temperature: float, base_temperature: float | None = BASE_TEMPERATURE
@@ -52,15 +55,18 @@ def contrastive(
 class _Repulsion(torch.autograd.Function):
     """sum_i weight_i log sum_{k != i} exp(z_i . z_k / t), in tiles of the m x m similarities.
 
-    The matrix is symmetric: only tiles on and above its diagonal are computed, once forward and
-    once backward, and none is kept.
+    The matrix is symmetric: only tiles on and above its diagonal are computed. The gradient needs
+    them too; of many rows they would take too much memory, and are computed again.
     """
 
     @staticmethod
     def forward(ctx: Any, z: Tensor, weight: Tensor, temperature: float) -> Tensor:
         top = (z * z).sum(1).max() / temperature  # bounds every product: no overflow
         totals = z.new_zeros(len(z))
+        ctx.kept = [] if tiles_are_kept(z) else None
         for rows, columns, tile in _tiles(z, temperature, top):
+            if ctx.kept is not None:
+                ctx.kept.append((rows, columns, tile))
             totals[rows] += tile.sum(1)
             if rows != columns:
                 totals[columns] += tile.sum(0)
@@ -74,15 +80,20 @@ class _Repulsion(torch.autograd.Function):
         # z_i appears in row i and, by symmetry, in column i of the softmax.
         z, share, top = ctx.saved_tensors
         d_z = torch.zeros_like(z)
-        for rows, columns, tile in _tiles(z, ctx.temperature, top):
-            tile *= share[rows, None] + share[columns]
-            d_z[rows] += matmul(tile, z[columns])
+        for rows, columns, tile in ctx.kept or _tiles(z, ctx.temperature, top):
+            weighted = (share[rows, None] + share[columns]).mul_(tile)
+            d_z[rows] += matmul(weighted, z[columns])
             if rows != columns:
-                d_z[columns] += matmul(z[rows].t(), tile).t()
+                d_z[columns] += matmul(z[rows].t(), weighted).t()
         return d_z.mul_(grads[0] / ctx.temperature), None, None
 
 
 _repulsion: Callable[..., Tensor] = _Repulsion.apply
+
+
+def tiles_are_kept(z: Tensor) -> bool:
+    """Whether the tiles on and above the diagonal are few enough to be kept for the gradient."""
+    return len(z) * (len(z) + TILE[z.device.type]) // 2 * z.element_size() <= KEPT
 
 
 def _tiles(z: Tensor, temperature: float, top: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
