@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from openima.losses import contrastive as module
-from openima.losses.contrastive import contrastive, tiles_are_kept
+from openima.losses.contrastive import BASE_TEMPERATURE, contrastive, tiles_are_kept
 
 TEMPERATURES = (0.07, 0.7)
 IDS = {
