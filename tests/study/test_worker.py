@@ -13,7 +13,7 @@ from openima.graph.task import Task
 from openima.methods import Recipe
 from openima.study import worker
 from openima.study.claims import take
-from openima.study.plan import Study
+from openima.study.plan import METRICS, Study
 from openima.study.store import Results
 from openima.study.trial import Trial
 from openima.study.worker import Event, Options, run_trial, work
@@ -51,6 +51,8 @@ def test_rows_are_those_of_training_and_say_where_they_come_from(
     assert json.loads(about["settings"])["hidden"] == 8
     assert json.loads(about["versions"])["torch"]
     assert 50 < about["peak_memory_mb"] < 50_000
+    numbers = set(rows.select_dtypes("number").columns) - {"seed", "per_class", "threads"}
+    assert {name for name in numbers if not name.startswith("loss_")} == set(METRICS)
     assert platform.node() not in " ".join(str(value) for value in about)
 
 

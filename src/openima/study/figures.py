@@ -11,9 +11,8 @@ import pandas as pd
 
 from openima.errors import InputError, MissingPackageError
 from openima.methods import get_recipe
-from openima.study.plan import Study
+from openima.study.plan import FIGURES, MEAN, Study
 from openima.study.render import title_of
-from openima.study.tables import MEAN
 from openima.study.trial import Trial
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ _STYLE: dict[Any, Any] = {
 def draw(study: Study, summary: pd.DataFrame, folder: str | Path) -> list[Path]:
     """Draw a study's figure as PNG and SVG; return their paths."""
     kinds: dict[str, Callable[[Study, pd.DataFrame], Figure]]
-    kinds = {"sensitivity": _sensitivity, "rules": _rules}
+    kinds = dict(zip(FIGURES, (_sensitivity, _rules), strict=True))
     if study.figure not in kinds:
         raise InputError(
             "this study has no figure",
