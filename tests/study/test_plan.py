@@ -69,6 +69,7 @@ ROWS = "one of dataset, method"
         (M, 'rows = "dataset"', r"'rows' is a list of .*Got 'dataset'"),
         (M, 'rows = ["datset"]', "rows: 'datset' does not tell all trials apart. Expected dataset"),
         (M, 'rows = ["dataset", "fan_outs"]', "'fan_outs' does not .* a text or a number"),
+        ('methods = ["openima", "orca"]', 'rows = ["dataset"]', "several methods .* add 'method'"),
         (M, 'average = "foo"', f"unknown average 'foo'. Expected {ROWS}"),
         (M, 'figure = "foo"', "unknown figure 'foo'. Expected one of sensitivity, rules"),
         (M, 'place = "x"', "'place' is a whole number. Expected place = 1. Got 'x'"),

@@ -175,6 +175,9 @@ def _study(name: str, values: Mapping[str, Any]) -> Study:
             refuse_unknown("metric", metric, METRICS)
     for rule in study.rules:
         refuse_rule(rule)
+    for own in ("dataset", "method"):
+        if own not in study.rows and len({getattr(trial, own) for trial in study.trials}) > 1:
+            raise InputError(f"several {own}s would share a line", remedy=f"add {own!r} to rows")
     if study.figure is not None:
         refuse_unknown("figure", study.figure, FIGURES)
     if study.average is not None:
