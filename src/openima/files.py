@@ -1,4 +1,4 @@
-"""Folders that appear complete or not at all."""
+"""Writing: folders that appear complete or not at all, and faults that end in one clear line."""
 
 from __future__ import annotations
 
@@ -9,6 +9,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from openima.errors import InputError
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say in one line what is wrong where the body cannot write to `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            "this cannot be written",
+            where=str(path),
+            got=error.strerror or str(error),
+            remedy="use a path that can be written to, on a disk that has room",
+        ) from None
 
 
 def refuse_taken(path: Path, *, force: bool, marker: str) -> None:

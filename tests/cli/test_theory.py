@@ -3,11 +3,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from openima.cli import app
-from openima.errors import MissingPackageError
+from openima.errors import InputError, MissingPackageError
+from openima.theory import accuracy_grid
 
 WIDE = {"COLUMNS": "200"}
 
@@ -32,6 +34,26 @@ def test_curves_are_drawn_where_asked(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["theory", "--out", str(tmp_path / "new")], env=WIDE)
     assert result.exit_code == 0
     assert {path.name for path in (tmp_path / "new").iterdir()} == {"theorem1.png", "theorem1.svg"}
+
+
+def test_accuracies_are_written_where_asked(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "grid.csv"
+    result = CliRunner().invoke(app, ["theory", "--csv", str(path)], env=WIDE)
+    assert result.exit_code == 0
+    assert f"written: {path}" in result.stdout
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert lines[:2] == [
+        "sigma1,gamma,alpha,threshold,acc1,acc2",
+        "0.5,1,1.5,0.75,0.933193,0.933193",
+    ]
+    pd.testing.assert_frame_equal(pd.read_csv(path), accuracy_grid(), rtol=1e-5)
+
+
+def test_a_table_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = CliRunner().invoke(app, ["theory", "--csv", str(tmp_path / "file" / "grid.csv")])
+    assert isinstance(result.exception, InputError)
+    assert "grid.csv: this cannot be written" in str(result.exception)
 
 
 def test_without_matplotlib_the_remedy_is_named(

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from openima.study.claims import Claim, Holder, is_claimed, take
+from openima.errors import InputError
+from openima.study.claims import Claim, Holder, is_claimed, remove_void, take
 
 
 def ended_process() -> int:
@@ -92,3 +93,31 @@ def test_a_claim_removed_by_hand_does_no_harm(tmp_path: Path) -> None:
     with Claim(claim.path, "t", beat=0.01):
         claim.path.unlink()
         time.sleep(0.05)
+
+
+def test_whoever_wakes_late_leaves_the_claim_of_his_successor(tmp_path: Path) -> None:
+    sleeper = take(tmp_path, "t", stale_after=1000)
+    assert sleeper is not None
+    with sleeper:
+        os.utime(sleeper.path, (0, 0))
+        successor = take(tmp_path, "t")
+        assert successor is not None
+        with successor:
+            sleeper.__exit__(None, None, None)
+            assert [path.name for path in tmp_path.iterdir()] == ["t.1.lock"]
+            assert take(tmp_path, "t") is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_void_claims_of_a_finished_trial_can_be_removed(tmp_path: Path) -> None:
+    claim_of(tmp_path, Holder(Holder.me().host, ended_process()))
+    living = claim_of(tmp_path, Holder("elsewhere", 1), "t.1.lock")
+    other = claim_of(tmp_path, Holder(Holder.me().host, ended_process()), "u.0.lock")
+    remove_void(tmp_path, "t")
+    assert sorted(tmp_path.iterdir()) == [living, other]
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file: this cannot be written"):
+        take(tmp_path / "file", "t")

@@ -62,6 +62,58 @@ def test_rules_are_bars(make_study: MakeStudy, make_rows: MakeRows) -> None:
     assert [text.get_text() for text in legend.get_texts()] == ["SC", "last epoch"]
 
 
+def test_each_data_set_has_panels_of_its_own(make_study: MakeStudy, make_rows: MakeRows) -> None:
+    study = make_study(
+        'datasets = ["cs", "photo"]\nmethods = ["openima", "infonce"]\nseeds = 1',
+        'datasets = ["photo"]\nmethods = ["infonce-supcon"]\nseeds = 1',
+        head='figure = "rules"\nrules = ["sc", "last"]\nmetrics = ["all", "separation"]',
+    )
+    table = summarise(
+        study,
+        pd.concat(
+            make_rows(trial, all=[0.1, (place + 1) / 100], separation=1.5).assign(position=place)
+            for place, trial in enumerate(study.trials)
+        ),
+    )
+    panels = figures._rules(study, table).axes
+    bars = [[p.get_height() for p in axes.patches if isinstance(p, Rectangle)] for axes in panels]
+    # The trials, in order: openima and infonce on cs, the same on photo, infonce-supcon on photo.
+    assert bars == [[1, 2] * 2, [1.5] * 4, [3, 4, 5] * 2, [1.5] * 6]
+    assert [axes.get_title() for axes in panels] == ["cs", "cs", "photo", "photo"]
+    assert [axes.get_ylabel() for axes in panels] == ["All (%)", "separation"] * 2
+    ticks = [text.get_text() for text in panels[2].get_xticklabels()]
+    assert ticks == ["OpenIMA", "InfoNCE", "InfoNCE+SupCon"]
+
+
+@pytest.mark.parametrize(
+    ("head", "block"),
+    [
+        ('figure = "rules"\nrows = ["dataset", "method", "eta"]', 'methods = ["openima"]'),
+        ('figure = "rules"\nrows = ["dataset"]', 'methods = ["openima"]'),
+        ('figure = "sensitivity"', 'methods = ["openima"]'),
+        ('figure = "sensitivity"\nrows = ["eta"]', 'methods = ["openima"]'),
+        (
+            'figure = "sensitivity"\nrows = ["dataset", "method", "eta"]',
+            'methods = ["openima", "openima-no-logit"]',
+        ),
+    ],
+)
+def test_a_figure_that_cannot_tell_the_lines_apart_is_refused(
+    make_study: MakeStudy, make_rows: MakeRows, tmp_path: Path, head: str, block: str
+) -> None:
+    study = make_study(block, head=head)
+    with pytest.raises(InputError, match="does not fit the table"):
+        draw(study, summary(study, make_rows), tmp_path)
+
+
+def test_a_figure_that_cannot_be_written_is_told(
+    sensitivity: Study, make_rows: MakeRows, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file: this cannot be written"):
+        draw(sensitivity, summary(sensitivity, make_rows), tmp_path / "file")
+
+
 def test_a_figure_is_a_png_and_an_svg_and_the_same_each_time(
     sensitivity: Study, make_rows: MakeRows, tmp_path: Path
 ) -> None:

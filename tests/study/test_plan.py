@@ -39,23 +39,75 @@ def test_a_trial_of_two_blocks_is_one(make_study: MakeStudy) -> None:
     assert len(make_study(*blocks).trials) == 2
 
 
+M = 'methods = ["openima"]'
+ROWS = "one of dataset, method"
+
+
 @pytest.mark.parametrize(
     ("block", "head", "message"),
     [
-        ('methods = ["openima"]\ncolour = 1', "", "unknown key 'colour'"),
-        ('methods = ["openima"]', "colour = 1", "unknown key 'colour'"),
+        (f"{M}\ncolour = 1", "", r"unknown key 'colour' in \[\[trials\]\]. Expected one of meth"),
+        (M, "colour = 1", "unknown key 'colour'. Expected one of title"),
         ('methods = ["opnima"]', "", "did you mean 'openima'"),
-        ('methods = ["openima"]\ndatasets = ["foto"]', "", "no data set called 'foto'"),
-        ('methods = ["openima"]\nseeds = 11', "", "Expected 1 to 10. Got 11"),
-        ('methods = ["openima"]\nseeds = "all"', "", "Expected 1 to 10"),
-        ('methods = ["openima"]\ngrid = { etta = [1] }', "", "no setting 'etta'"),
+        ('methods = "openima"', "", r"'methods' in .* is a list of .*different names"),
+        ("methods = []", "", r"Expected methods = \[.*Got \[\]"),
+        (f'{M}\ndatasets = ["foto"]', "", "no data set called 'foto'"),
+        (f'{M}\ndatasets = "photo"', "", r"Expected datasets = \[.*Got 'photo'"),
+        (f"{M}\nseeds = 11", "", "Expected 1 to 10. Got 11"),
+        (f'{M}\nseeds = "all"', "", "Expected 1 to 10"),
+        (f"{M}\nseeds = true", "", "Expected 1 to 10. Got True"),
+        (f"{M}\ngrid = {{ etta = [1] }}", "", "no setting 'etta'"),
+        (f"{M}\ngrid = {{ eta = [] }}", "", r"'eta' in grid is a list of values.*Got \[\]"),
+        (f"{M}\ngrid = {{ eta = 10.0 }}", "", r"Expected eta = \[1, 2\]. Got 10.0"),
+        (f"{M}\ngrid = {{ seed = [3] }}", "", "'seed' is not set in a study file. Remedy"),
+        (f'{M}\ngrid = {{ device = ["cuda"] }}', "", "'device' is not set in a study file"),
+        (f"{M}\ngrid = [1]", "", r"'grid' in .* is a table.*Got \[1\]"),
         ("seeds = 2", "", "trials need 'methods'"),
-        ('methods = ["openima"]', 'rules = ["best"]', "no rule 'best'"),
+        (M, 'rules = ["best"]', "no rule 'best'"),
+        (M, 'metrics = ["al"]', "unknown metric 'al'.*did you mean 'all'"),
+        (M, 'metrics = ["all", "all"]', "'metrics' is a list of different names"),
+        (M, 'rows = "dataset"', r"'rows' is a list of .*Got 'dataset'"),
+        (M, 'rows = ["datset"]', "rows: 'datset' does not tell all trials apart. Expected dataset"),
+        (M, 'rows = ["dataset", "fan_outs"]', "'fan_outs' does not .* a text or a number"),
+        ('methods = ["openima", "orca"]', 'rows = ["dataset"]', "several methods .* add 'method'"),
+        (M, 'average = "foo"', f"unknown average 'foo'. Expected {ROWS}"),
+        (M, 'figure = "foo"', "unknown figure 'foo'. Expected one of sensitivity, rules"),
+        (M, 'place = "x"', "'place' is a whole number. Expected place = 1. Got 'x'"),
+        (M, "paper = [1]", r"Expected \[\[paper\]\] above each"),
+        (M, "[[paper]]\ndatset = 1", r"unknown key 'datset' in \[\[paper\]\].*'dataset'"),
+        (M, '[[paper]]\ndataset = "digit"', 'no line of dataset "digit". Expected one of "digits"'),
+        (M, '[[paper]]\nmethod = "orca"\nall = 1', 'no line of method "orca". Expected .*openima'),
+        (M, "[[paper]]\ndataset = 2020-01-01", r"'dataset' in \[\[paper\]\] is a text or a num"),
+        (M, '[[paper]]\nall = "61"', r"'all' in \[\[paper\]\] is a number. .*Got '61'"),
     ],
 )
-def test_mistakes_are_refused(make_study: MakeStudy, block: str, head: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        make_study(block, head=head)
+def test_mistakes_are_refused(
+    write_study: Callable[..., Path], block: str, head: str, message: str
+) -> None:
+    path = write_study(block, head=head)
+    with pytest.raises(InputError, match=rf"small\.toml: .*{message}") as found:
+        read_study(path)
+    assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize("name", ["seed", "device"])
+def test_seeds_and_devices_are_no_settings(make_study: MakeStudy, name: str) -> None:
+    with pytest.raises(InputError, match=f"'{name}' is not set in a study file.*--device"):
+        make_study('methods = ["openima"]', small=f"{{ {name} = 3 }}")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('title = "x"\ntrials = "abc"', r"'trials' is a list of tables. Expected \[\[trials\]\] a"),
+        ("title = 3", "'title' is a text. Expected title = .* Got 3"),
+    ],
+)
+def test_a_study_is_made_of_texts_and_tables(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=rf"study\.toml: {message}"):
+        read_study(path)
 
 
 def test_a_study_without_trials_or_title_is_refused(tmp_path: Path) -> None:

@@ -1,26 +1,29 @@
 """Processes that are killed and processes that share a folder, as a user has them."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing import Pipe
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from openima.errors import InputError
+from openima.study.claims import Holder
 from openima.study.plan import Study, read_study
-from openima.study.runner import default_threads, run_study
+from openima.study.runner import _worker, default_threads, run_study
 from openima.study.store import Results
 from openima.study.worker import Options
 
 MakeStudy = Callable[..., Study]
 WriteStudy = Callable[..., Path]
 COSTS = ["seconds", "cpu_seconds", "cpu_seconds_steps", "finished"]
-COSTS += ["peak_memory_mb", "peak_gpu_memory_mb"]
+COSTS += ["peak_memory_mb", "peak_gpu_memory_mb", "commit"]  # someone may commit meanwhile
 LONG = '{ hidden = 8, heads = 2, epochs = 12, clustering = { kind = "kmeans", n_init = 1 } }'
 
 
@@ -119,6 +122,81 @@ def test_two_processes_with_one_folder_do_each_trial_once(
     trials = [" ".join(line.split("  sc ")[0].split()) for line in lines]
     assert len(trials) == len(set(trials)) == 8, printed
     assert len(Results(folder).finished()) == 8
+
+
+def test_processes_that_are_killed_are_told(write_study: WriteStudy, tmp_path: Path) -> None:
+    study = write_study('methods = ["openima"]\nseeds = 2', small=LONG.replace("12", "4000"))
+    folder = tmp_path / "results"
+    process = subprocess.Popen(
+        command(study, folder, "--jobs", "2"), stdout=subprocess.PIPE, text=True
+    )
+    running = Results(folder).running
+    try:
+        wait_for(lambda: len(list(running.glob("*.safetensors"))) == 2)
+        pids = [json.loads(path.read_text())["pid"] for path in running.glob("*.lock")]
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        printed, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 1
+    lines = printed.splitlines()
+    assert lines[0] == "Trials: 2 left."
+    assert sorted(lines[1:]) == sorted(
+        f"Process {pid} was killed by SIGKILL. Remedy: run the study again, with fewer --jobs if "
+        "memory ran out."
+        for pid in pids
+    )
+
+
+def test_a_process_that_fails_is_told(make_study: MakeStudy, tmp_path: Path) -> None:
+    study = make_study('methods = ["infonce"]\nseeds = 2')
+    wrong = Options(str(tmp_path), device="cpu", threads=0)
+    outcome = run_study(study.title, study.trials, wrong, jobs=2, shown=False)
+    assert outcome.left == 2
+    ends = [text.partition(" ended ")[2] for text in outcome.died]
+    assert ends == ["with status 1; its error is above."] * 2
+
+
+def test_a_process_stops_when_nobody_listens(make_study: MakeStudy, tmp_path: Path) -> None:
+    study = make_study('methods = ["infonce"]\nseeds = 1')
+    ours, theirs = Pipe(duplex=False)
+    ours.close()
+    with pytest.raises(SystemExit) as stopped:
+        _worker(study.trials, Options(str(tmp_path), device="cpu"), theirs)
+    assert not stopped.value.code
+    assert list(Results(tmp_path).running.iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit, match="file: results are kept in a folder"):
+        _worker(study.trials, Options(str(tmp_path / "file")), theirs)
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(make_study: MakeStudy, tmp_path: Path) -> None:
+    study = make_study('methods = ["infonce"]\nseeds = 1')
+    (tmp_path / "running").touch()  # where a folder should be
+    with pytest.raises(InputError, match="this cannot be written"):
+        quiet(tmp_path, study)
+
+
+def test_what_a_killed_process_left_of_a_finished_trial_is_removed(
+    make_study: MakeStudy, tmp_path: Path
+) -> None:
+    study = make_study('methods = ["infonce"]\nseeds = 2')
+    assert quiet(tmp_path, study) == "Trials: 2 run."
+    running, (first, second) = Results(tmp_path).running, study.trials
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    dead, alive = (
+        json.dumps({"host": Holder.me().host, "pid": pid}) for pid in (ended.pid, os.getpid())
+    )
+    (running / f"{first.id}.0.lock").write_text(dead)
+    (running / f"{first.id}.cpu.safetensors").touch()
+    (running / f"{second.id}.0.lock").write_text(alive)
+    (running / "unfinished.0.lock").write_text(dead)
+    assert quiet(tmp_path, study) == "Trials: 2 there already."
+    left = sorted(path.name for path in running.iterdir())
+    assert left == sorted([f"{second.id}.0.lock", "unfinished.0.lock"])
 
 
 @pytest.mark.slow

@@ -47,7 +47,7 @@ def test_rows_are_there_whole_or_not_at_all(
         raise OSError("the disk is full")
 
     monkeypatch.setattr(pq, "write_table", fails_after_writing)
-    with pytest.raises(OSError, match="disk is full"):
+    with pytest.raises(InputError, match=rf"{trial.id}.parquet: this cannot be .*the disk is full"):
         results.write(trial.id, make_rows(trial))
     assert list(results.trials.iterdir()) == []
     monkeypatch.undo()
@@ -102,6 +102,39 @@ def test_rows_with_other_settings_are_not_rows_of_the_study(
     assert len(results.load([other])) == 2
 
 
+def test_files_that_hold_no_rows_are_named(
+    study: Study, make_rows: MakeRows, tmp_path: Path
+) -> None:
+    results, trial = Results(tmp_path), study.trials[0]
+    results.write(trial.id, make_rows(trial))
+    whole = results.file_of(trial.id).read_bytes()
+    pack = results.pack("small", results.load(study.trials))
+    for path in (pack, results.file_of(trial.id)):
+        for content in (b"", b"PAR1", whole[:-50], whole[:20] + whole[40:]):
+            path.write_bytes(content)
+            with pytest.raises(
+                InputError, match=rf"{path.name}: this is no readable file of rows.*delete it to"
+            ):
+                results.load(study.trials)
+        path.unlink()
+    make_rows(trial).drop(columns="trial").to_parquet(pack)
+    with pytest.raises(InputError, match=r"small.parquet: this is no readable file of rows"):
+        results.finished()
+
+
+def test_a_file_in_place_of_the_folder_is_refused(
+    study: Study, make_rows: MakeRows, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"file: results are kept in a folder.*--results DIR"):
+        Results(tmp_path / "file")
+    beneath, trial = Results(tmp_path / "file" / "results"), study.trials[0]
+    with pytest.raises(InputError, match=rf"{trial.id}.parquet: this cannot be written"):
+        beneath.write(trial.id, make_rows(trial))
+    with pytest.raises(InputError, match=rf"{trial.id}.error: this cannot be written"):
+        beneath.fail(trial.id, "why")
+
+
 def test_errors_are_kept_until_cleared(study: Study, tmp_path: Path) -> None:
     results, trial = Results(tmp_path), study.trials[0]
     assert results.error(trial.id) is None
@@ -111,3 +144,6 @@ def test_errors_are_kept_until_cleared(study: Study, tmp_path: Path) -> None:
     assert results.error(trial.id) == "why"
     results.clear(trial.id)
     assert [path.name for path in results.running.iterdir()] == [f"{trial.id}.0.lock"]
+    results.fail(trial.id, "why")
+    results.forgive(trial.id)
+    assert results.error(trial.id) is None

@@ -5,8 +5,9 @@ from statistics import mean, stdev
 import pandas as pd
 import pytest
 
-from openima.study.plan import Study
-from openima.study.tables import MEAN, one_version, summarise
+from openima.errors import InputError
+from openima.study.plan import MEAN, Study
+from openima.study.tables import one_version, summarise
 
 MakeStudy = Callable[..., Study]
 MakeRows = Callable[..., pd.DataFrame]
@@ -129,3 +130,26 @@ def test_trials_on_different_data_are_mentioned(make_study: MakeStudy, make_rows
     rows = rows_of(study, make_rows, data=lambda i: "ab"[i])
     notes = one_version(rows)[1]
     assert notes == [f"digits, seed {study.trials[0].seed}: trials ran on different data"]
+
+
+def test_data_sets_alone_have_a_mean_too(make_study: MakeStudy, make_rows: MakeRows) -> None:
+    study = make_study(
+        'datasets = ["cs", "photo"]\nmethods = ["openima"]\nseeds = 1',
+        head='rows = ["dataset"]\naverage = "dataset"\nmetrics = ["all"]',
+        tail="".join(
+            f'[[paper]]\ndataset = "{name}"\nall = {number}\n'
+            for name, number in (("cs", 60.0), ("photo", 70.0))
+        ),
+    )
+    table = summarise(study, rows_of(study, make_rows, all=lambda i: [0.5, 0.6 + 0.1 * i]))
+    assert table["dataset"].tolist() == ["cs", "photo", MEAN]
+    assert table["all"].tolist() == pytest.approx([60.0, 70.0, 65.0])
+    assert table["all_paper"].tolist() == [60.0, 70.0, 65.0]
+
+
+def test_a_loss_that_no_row_has_is_refused(make_study: MakeStudy, make_rows: MakeRows) -> None:
+    study = make_study('methods = ["openima"]\nseeds = 1', head='metrics = ["loss_ce"]')
+    table = summarise(study, rows_of(study, make_rows, loss_ce=[2.0, 1.0]))
+    assert table["loss_ce"].tolist() == [1.0]
+    with pytest.raises(InputError, match="small: no row has a number 'loss_ce'"):
+        summarise(study, rows_of(study, make_rows))

@@ -11,9 +11,9 @@ from openima.errors import InputError
 from openima.graph.datasets import load_dataset
 from openima.graph.task import Task
 from openima.methods import Recipe
-from openima.study import worker
+from openima.study import environment, worker
 from openima.study.claims import take
-from openima.study.plan import Study
+from openima.study.plan import METRICS, Study
 from openima.study.store import Results
 from openima.study.trial import Trial
 from openima.study.worker import Event, Options, run_trial, work
@@ -51,6 +51,8 @@ def test_rows_are_those_of_training_and_say_where_they_come_from(
     assert json.loads(about["settings"])["hidden"] == 8
     assert json.loads(about["versions"])["torch"]
     assert 50 < about["peak_memory_mb"] < 50_000
+    numbers = set(rows.select_dtypes("number").columns) - {"seed", "per_class", "threads"}
+    assert {name for name in numbers if not name.startswith("loss_")} == set(METRICS)
     assert platform.node() not in " ".join(str(value) for value in about)
 
 
@@ -71,7 +73,8 @@ def test_a_finished_trial_leaves_its_rows_alone(study: Study, tmp_path: Path) ->
 def test_a_trial_that_fails_does_not_stop_the_others(
     make_study: MakeStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = make_study('methods = ["infonce", "openima", "openima-no-ce"]\nseeds = 1')
+    methods = ["infonce", "openima", "openima-only-ce", "openima-no-ce"]
+    study = make_study(f"methods = {methods}\nseeds = 1")
     usual = train
 
     def fails(task: Task, recipe: Recipe, **how: Any) -> TrainResult:
@@ -79,17 +82,20 @@ def test_a_trial_that_fails_does_not_stop_the_others(
             raise InputError("the loss became nan")
         if recipe.name == "openima":
             raise RuntimeError("out of memory")
+        if recipe.name == "openima-only-ce":
+            raise OSError("the disk is full")
         return usual(task, recipe, **how)
 
     monkeypatch.setattr(worker, "train", fails)
     told: list[Event] = []
     work(study.trials, options(tmp_path), told.append)
     ends = [(e.position, e.kind, e.text) for e in told if e.kind in ("failed", "done")]
-    assert ends[:2] == [
+    assert ends[:3] == [
         (0, "failed", "the loss became nan."),
         (1, "failed", "RuntimeError: out of memory"),
+        (2, "failed", "OSError: the disk is full"),
     ]
-    assert ends[2][:2] == (2, "done")
+    assert ends[3][:2] == (3, "done")
     error = Results(tmp_path).error(study.trials[1].id)
     assert error is not None
     assert "Traceback" in error
@@ -107,9 +113,31 @@ def test_a_trial_that_another_process_works_on_is_left_to_it(study: Study, tmp_p
 
 
 def test_no_trial_is_begun_after_the_time_limit(study: Study, tmp_path: Path) -> None:
-    limited = Options(str(tmp_path), device="cpu", time_limit=1e-9)
-    work(study.trials, limited, print)
-    assert Results(tmp_path).finished() == set()
+    for seconds in (0.0, 1e-9):
+        limited = Options(str(tmp_path), device="cpu", time_limit=seconds)
+        work(study.trials, limited, print)
+        assert Results(tmp_path).finished() == set()
+
+
+def test_rows_name_the_commit_at_which_work_began(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = ["a" * 12]
+
+    def git(_: Path, command: str, *__: str) -> str:
+        return head[0] if command == "rev-parse" else ""
+
+    def check_out(_: Event) -> None:
+        head[0] = "b" * 12
+
+    monkeypatch.setattr(environment, "_git", git)
+    environment.commit.cache_clear()
+    try:
+        work(study.trials[:1], options(tmp_path), check_out)
+    finally:
+        environment.commit.cache_clear()
+    rows = pd.read_parquet(Results(tmp_path).file_of(study.trials[0].id))
+    assert set(rows["commit"]) == {"a" * 12}
 
 
 def test_an_interrupted_trial_goes_on_and_is_given_back(study: Study, tmp_path: Path) -> None:

@@ -296,6 +296,18 @@ def test_another_format_is_refused(tiny_task: Task, tiny: Tiny, tmp_path: Path) 
         fit(tiny_task, tiny(), path)
 
 
+def test_a_run_of_another_kind_of_device_is_refused(
+    tiny_task: Task, tiny: Tiny, tmp_path: Path
+) -> None:
+    """Of a GPU the file holds seed and offset, 16 bytes."""
+    path = tmp_path / "run.safetensors"
+    fit(tiny_task, tiny(epochs=1), path)
+    tensors = load_file(path) | {"generator": torch.zeros(16, dtype=torch.uint8)}
+    save_file(tensors, path, metadata={"run": json.dumps(header(path))})
+    with pytest.raises(InputError, match=r"run.safetensors: .* another kind of device.*Got cpu"):
+        fit(tiny_task, tiny(), path)
+
+
 def test_a_folder_in_place_of_the_file_is_refused(
     tiny_task: Task, tiny: Tiny, tmp_path: Path
 ) -> None:

@@ -52,7 +52,7 @@ def run(
     data: Annotated[Path | None, typer.Option(help="The folder of the data sets.")] = None,
     save_every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 60.0,
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds after which no further trial is begun.")
+        float | None, typer.Option(min=0, help="Seconds after which no further trial is begun.")
     ] = None,
 ) -> None:
     """Run the trials of a study that have no rows yet; a killed run goes on where it was."""
@@ -70,7 +70,7 @@ def run(
     )
     outcome = run_study(found.title, narrowed(found, only or (), seeds), options, jobs)
     typer.echo(str(outcome))
-    if outcome.failed:
+    if outcome.failed or outcome.died:
         raise typer.Exit(1)
 
 

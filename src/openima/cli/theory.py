@@ -10,7 +10,15 @@ from rich.console import Console
 from rich.table import Table
 
 from openima.errors import MissingPackageError
-from openima.theory import Check, TwoGaussians, accuracies, check_claims, simulate
+from openima.files import writing
+from openima.theory import (
+    Check,
+    TwoGaussians,
+    accuracies,
+    accuracy_grid,
+    check_claims,
+    simulate,
+)
 
 SIMULATED = ((1.0, 1.5), (1.5, 1.5), (2.0, 1.5), (1.5, 2.0), (2.0, 2.0), (2.0, 3.0))
 DIMENSIONS = (1, 16)
@@ -20,14 +28,21 @@ def theory(
     out: Annotated[
         Path | None, typer.Option(file_okay=False, help="Folder for the curves, PNG and SVG.")
     ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="File for accuracies over a grid of rates.")
+    ] = None,
 ) -> None:
     """Check Theorem 1: how K-Means splits two Gaussians of different widths."""
     console = Console()
     drawn = [] if out is None else _draw_into(out)
+    if csv is not None:
+        _write_grid(csv)
     console.print(claims_table(check_claims()))
     console.print(simulation_table())
     for path in drawn:
         console.print(f"drawn: {path}", soft_wrap=True)
+    if csv is not None:
+        console.print(f"written: {csv}", soft_wrap=True)
 
 
 def claims_table(checks: list[Check]) -> Table:
@@ -59,6 +74,12 @@ def simulation_table() -> Table:
             cells.append(f"{drawn.seen:.4f} / {drawn.novel:.4f}")
         table.add_row(f"{gamma:g}", f"{alpha:g}", *cells)
     return table
+
+
+def _write_grid(path: Path) -> None:
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        accuracy_grid().to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
 
 
 def _draw_into(folder: Path) -> list[Path]:

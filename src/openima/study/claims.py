@@ -3,7 +3,8 @@
 The claim of a trial is a file `<trial>.<n>.lock` that only one process can create. A process that
 works touches its file now and then. A claim whose process has ended, or that has not been
 touched for long, is void, and whoever creates the file of the next `n` has taken it over. As no
-file is ever removed but by the one who finished, two processes cannot both take over.
+file is removed but by the one who finished, and none that came after his, two processes cannot
+both take over.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+
+from openima.files import writing
 
 STALE_AFTER = 120.0
 """Seconds without a sign of life after which a claim is void."""
@@ -67,11 +70,15 @@ class Claim:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give the trial back: its claims, void ones too, are removed."""
+        """Give the trial back: its claim and those before are removed.
+
+        Claims after it are of those who took it over while this process was silent.
+        """
         self._over.set()
         self._thread.join()
-        for path in _claims_of(self.path.parent, self.trial).values():
-            path.unlink(missing_ok=True)
+        for number, path in _claims_of(self.path.parent, self.trial).items():
+            if number <= _number(self.path):
+                path.unlink(missing_ok=True)
 
     def _show_life(self) -> None:
         while not self._over.wait(self._beat):
@@ -81,19 +88,28 @@ class Claim:
 
 def take(folder: Path, trial: str, stale_after: float = STALE_AFTER) -> Claim | None:
     """Claim a trial; None if another process is at work on it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     claims = _claims_of(folder, trial)
     last = max(claims, default=-1)
     if last >= 0 and is_alive(claims[last], stale_after):
         return None
     path = folder / f"{trial}.{last + 1}.lock"
     me = Holder.me()
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            json.dump({"host": me.host, "pid": me.pid}, file)
-    except FileExistsError:
-        return None
+    with writing(path):
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                json.dump({"host": me.host, "pid": me.pid}, file)
+        except FileExistsError:
+            return None
     return Claim(path, trial, stale_after / 4)
+
+
+def remove_void(folder: Path, trial: str, stale_after: float = STALE_AFTER) -> None:
+    """Remove the claims of ended processes on a trial that nobody needs to take over any more."""
+    for path in _claims_of(folder, trial).values():
+        if not is_alive(path, stale_after):
+            path.unlink(missing_ok=True)
 
 
 def is_claimed(folder: Path, trial: str, stale_after: float = STALE_AFTER) -> bool:
@@ -115,8 +131,11 @@ def is_alive(path: Path, stale_after: float) -> bool:
 
 
 def _claims_of(folder: Path, trial: str) -> dict[int, Path]:
-    paths = folder.glob(f"{trial}.*.lock")
-    return {int(path.name.split(".")[1]): path for path in paths}
+    return {_number(path): path for path in folder.glob(f"{trial}.*.lock")}
+
+
+def _number(path: Path) -> int:
+    return int(path.name.split(".")[1])
 
 
 def _host() -> str:

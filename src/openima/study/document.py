@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from openima.files import writing
 from openima.study.figures import draw
 from openima.study.plan import Study, read_study
 from openima.study.render import lay_out, to_markdown
@@ -40,8 +41,10 @@ def document(studies: Sequence[Study], results: Results, figures: str = "figures
 def write_document(paths: Sequence[Path], results: Results, out: Path) -> list[Path]:
     """Write the page of these study files to `out`, and their figures beside it."""
     studies = [read_study(path) for path in paths]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(document(studies, results), encoding="utf-8")
+    page = document(studies, results)
+    with writing(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(page, encoding="utf-8")
     written = [out]
     for study in studies:
         rows, _ = one_version(results.load(study.trials))

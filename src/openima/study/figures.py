@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from openima.errors import InputError, MissingPackageError
+from openima.files import writing
 from openima.methods import get_recipe
-from openima.study.plan import Study
+from openima.study.plan import FIGURES, MEAN, Study
 from openima.study.render import title_of
-from openima.study.tables import MEAN
+from openima.study.tables import PERCENT
 from openima.study.trial import Trial
 
 if TYPE_CHECKING:
@@ -34,13 +35,14 @@ _STYLE: dict[Any, Any] = {
 def draw(study: Study, summary: pd.DataFrame, folder: str | Path) -> list[Path]:
     """Draw a study's figure as PNG and SVG; return their paths."""
     kinds: dict[str, Callable[[Study, pd.DataFrame], Figure]]
-    kinds = {"sensitivity": _sensitivity, "rules": _rules}
+    kinds = dict(zip(FIGURES, (_sensitivity, _rules), strict=True))
     if study.figure not in kinds:
         raise InputError(
             "this study has no figure",
             where=study.name,
             remedy=f'write figure = "{next(iter(kinds))}" into its file, if that fits its rows',
         )
+    _refuse_other_rows(study)
     metric = study.metrics[0]
     if not summary[metric].notna().any():
         raise InputError("there are no rows to draw", where=study.name, remedy="run the study")
@@ -51,25 +53,42 @@ def draw(study: Study, summary: pd.DataFrame, folder: str | Path) -> list[Path]:
             "figures need matplotlib", remedy='pip install "openima[plots]"'
         ) from None
     paths = [Path(folder) / f"{study.name}.{kind}" for kind in ("png", "svg")]
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(_STYLE), writing(Path(folder)):
         figure = kinds[study.figure](study, summary)
+        Path(folder).mkdir(parents=True, exist_ok=True)
         for path in paths:
             dateless = {"Date": None} if path.suffix == ".svg" else {}
             figure.savefig(path, dpi=150, metadata=dateless)
     return paths
 
 
+def _refuse_other_rows(study: Study) -> None:
+    """Refuse tables whose lines the figure could not tell apart."""
+    settings = set(study.rows) - {"dataset", "method"}
+    alone = len({trial.method for trial in study.trials}) == 1
+    fits, expected = {
+        "sensitivity": ("dataset" in study.rows and settings and alone, "settings, of one method"),
+        "rules": ({*study.rows} == {"dataset", "method"}, "method"),
+    }[str(study.figure)]
+    if not fits:
+        raise InputError(
+            f"the figure {study.figure!r} does not fit the table",
+            where=study.name,
+            expected=f"rows of dataset and {expected}",
+            got=f"rows of {', '.join(study.rows)}",
+        )
+
+
 def _sensitivity(study: Study, summary: pd.DataFrame) -> Figure:
     """Draw a panel for each setting among the study's rows, a line for each data set."""
     names = [name for name in study.rows if name not in ("dataset", "method")]
-    figure, panels = _panels(len(names), width=4.5)
+    figure, (panels,) = _panels(1, len(names))
     for panel, name in zip(panels, names, strict=True):
         for dataset, part in _along(study, summary, name, names):
             order = part.sort_values(name)
             _line(panel, order, name, study.metrics[0], dataset)
         panel.set_xlabel(title_of(name))
-    panels[0].set_ylabel(f"{title_of(study.metrics[0])} (%)")
+    panels[0].set_ylabel(_with_unit(study.metrics[0]))
     panels[-1].legend()
     return figure
 
@@ -97,27 +116,40 @@ def _line(panel: Axes, part: pd.DataFrame, x: str, metric: str, label: str) -> N
 
 
 def _rules(study: Study, summary: pd.DataFrame) -> Figure:
-    """Draw for each metric a group of bars a method: what each rule reaches."""
-    figure, panels = _panels(len(study.metrics), width=4.5)
-    summary = summary[summary["dataset"] != MEAN]
-    methods = list(dict.fromkeys(summary["method"]))
-    width = 0.8 / len(study.rules)
-    for panel, metric in zip(panels, study.metrics, strict=True):
-        for place, rule in enumerate(study.rules):
-            part = summary[summary["rule"] == rule].set_index("method").loc[methods]
-            x = np.arange(len(methods)) + (place - (len(study.rules) - 1) / 2) * width
-            error = part[f"{metric}_se"].fillna(0.0)
-            panel.bar(x, part[metric], width, yerr=error, label=title_of(rule), capsize=2)
+    """Draw for each data set and metric a group of bars a method: what each rule reaches."""
+    summary = summary[(summary["dataset"] != MEAN) & (summary["method"] != MEAN)]
+    datasets = list(dict.fromkeys(summary["dataset"]))
+    figure, panels = _panels(len(datasets), len(study.metrics))
+    for line, dataset in zip(panels, datasets, strict=True):
+        of_dataset = summary[summary["dataset"] == dataset]
+        methods = list(dict.fromkeys(of_dataset["method"]))
         names = [get_recipe(method).title for method in methods]
-        panel.set_xticks(range(len(methods)), names, rotation=20, ha="right")
-        panel.set_ylabel(f"{title_of(metric)} (%)")
-    panels[-1].legend()
+        for panel, metric in zip(line, study.metrics, strict=True):
+            _bars(panel, of_dataset, study.rules, metric)
+            panel.set_xticks(range(len(methods)), names, rotation=20, ha="right")
+            panel.set_ylabel(_with_unit(metric))
+            if len(datasets) > 1:
+                panel.set_title(dataset)
+    panels[0][-1].legend()
     return figure
 
 
-def _panels(n: int, width: float) -> tuple[Figure, list[Axes]]:
+def _bars(panel: Axes, summary: pd.DataFrame, rules: Sequence[str], metric: str) -> None:
+    width = 0.8 / len(rules)
+    for place, rule in enumerate(rules):
+        part = summary[summary["rule"] == rule]
+        x = np.arange(len(part)) + (place - (len(rules) - 1) / 2) * width
+        error = part[f"{metric}_se"].fillna(0.0)
+        panel.bar(x, part[metric], width, yerr=error, label=title_of(rule), capsize=2)
+
+
+def _with_unit(metric: str) -> str:
+    return f"{title_of(metric)} (%)" if metric in PERCENT else title_of(metric)
+
+
+def _panels(n_rows: int, n_columns: int) -> tuple[Figure, list[list[Axes]]]:
     from matplotlib.figure import Figure as NewFigure
 
-    figure = NewFigure(figsize=(width * n, 3.5), layout="constrained")
-    panels = figure.subplots(1, n, squeeze=False)
-    return figure, list(panels[0])
+    figure = NewFigure(figsize=(4.5 * n_columns, 3.5 * n_rows), layout="constrained")
+    panels = figure.subplots(n_rows, n_columns, squeeze=False)
+    return figure, [list(line) for line in panels]

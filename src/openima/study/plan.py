@@ -3,22 +3,53 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from openima.config import read_toml
 from openima.errors import InputError
-from openima.graph.datasets import find_dataset
 from openima.graph.task import PAPER_SEEDS
-from openima.methods import get_recipe
+from openima.metrics.variance import SeenNovelVariance
+from openima.study.combinations import combinations
 from openima.study.select import refuse_rule
 from openima.study.trial import Trial, canonical
+from openima.study.values import (
+    NAMES,
+    NUMBER,
+    PLAIN,
+    TABLES,
+    TEXT,
+    WHOLE,
+    Kind,
+    refuse_mistakes,
+    refuse_unknown,
+)
 
-_LISTS = ("metrics", "rows", "rules", "paper")
-_TEXTS = ("title", "about", "average", "figure", "notes")
-_BLOCK_KEYS = ("methods", "datasets", "seeds", "settings", "grid")
+METRICS = (
+    *("all", "seen", "novel", "sc", "val_acc"),
+    *(rate.name for rate in fields(SeenNovelVariance)),
+    *("epoch", "seconds", "cpu_seconds", "cpu_seconds_steps"),
+    *("peak_memory_mb", "peak_gpu_memory_mb"),
+)
+"""Numbers of a row that a table can show; besides these there are losses, `loss_…`."""
+
+FIGURES = ("sensitivity", "rules")
+"""Kinds of figures that `figures.py` draws."""
+
+MEAN = "mean"
+"""Stands in a table for the mean over all values of a column."""
+
+_OWN = ("dataset", "method", "seed")
+"""What a trial has of its own; other names are settings."""
+
+_KINDS: Mapping[str, Kind] = {
+    **dict.fromkeys(("title", "about", "notes", "average", "figure"), TEXT),
+    **dict.fromkeys(("metrics", "rows", "rules"), NAMES),
+    **dict.fromkeys(("paper", "trials"), TABLES),
+    "place": WHOLE,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,20 +79,11 @@ class Study:
 
 def read_study(path: str | Path) -> Study:
     """Read a study file; whatever it does not know is an error."""
-    where = str(path)
     values = read_toml(path)
-    _refuse_unknown(values, (*_TEXTS, *_LISTS, "place", "trials"), where)
-    for name in ("title", "about", "trials"):
-        if not values.get(name):
-            raise InputError(f"a study needs {name!r}", where=where, remedy="add it")
-    blocks = [_block(block, where) for block in values["trials"]]
-    texts: dict[str, Any] = {k: values[k].strip() for k in _TEXTS if k in values}
-    lists: dict[str, Any] = {k: tuple(values[k]) for k in _LISTS if k in values}
-    place = values.get("place", Study.place)
-    study = Study(Path(path).stem, trials=_in_order(blocks), place=place, **texts, **lists)
-    for rule in study.rules:
-        refuse_rule(rule)
-    return study
+    try:
+        return _study(Path(path).stem, values)
+    except InputError as error:
+        raise InputError(str(error), where=str(path)) from None
 
 
 def narrowed(study: Study, only: Sequence[str] = (), seeds: int | None = None) -> tuple[Trial, ...]:
@@ -110,51 +132,78 @@ def searched(study: Study) -> list[str]:
     ]
 
 
+def lines_of(study: Study) -> list[tuple[Any, ...]]:
+    """Return the lines that the table will have, data sets together, methods in their order."""
+    for name in study.rows:
+        values = [] if name in _OWN else [trial.settings.get(name) for trial in study.trials]
+        if not all(PLAIN.fits(value) for value in values):
+            raise InputError(
+                f"rows: {name!r} does not tell all trials apart",
+                expected=f"{', '.join(_OWN)}, or a setting of all trials that is {PLAIN.said}",
+            )
+    lines = dict.fromkeys(_line_of(trial, study.rows) for trial in study.trials)
+    places = [
+        {value: place for place, value in enumerate(dict.fromkeys(column))}
+        for column in zip(*lines, strict=True)
+    ]
+    return sorted(lines, key=lambda line: [p[v] for p, v in zip(places, line, strict=True)])
+
+
+def _line_of(trial: Trial, names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(getattr(trial, n) if n in _OWN else trial.settings[n] for n in names)
+
+
 def _text_of(trial: Trial, name: str) -> str | None:
-    if name in ("dataset", "method", "seed"):
+    if name in _OWN:
         return str(getattr(trial, name))
     return str(trial.settings[name]) if name in trial.settings else None
 
 
-def _block(block: Mapping[str, Any], where: str) -> list[list[Trial]]:
-    """Return the trials of a block by seed: every data set, method and point of the grid."""
-    _refuse_unknown(block, _BLOCK_KEYS, where)
-    for name in ("methods", "datasets"):
-        if not block.get(name):
-            raise InputError(f"trials need {name!r}", where=where, expected="a list of names")
-    n_seeds = block.get("seeds", len(PAPER_SEEDS))
-    if not isinstance(n_seeds, int) or not 1 <= n_seeds <= len(PAPER_SEEDS):
-        raise InputError(
-            "seeds counts the paper's seeds",
-            where=where,
-            expected=f"1 to {len(PAPER_SEEDS)}",
-            got=repr(n_seeds),
-        )
-    datasets = [find_dataset(name).name for name in block["datasets"]]
-    methods = [get_recipe(name).name for name in block["methods"]]
-    points = [dict(block.get("settings", {})) | point for point in _grid(block.get("grid", {}))]
-    return [
-        [Trial(dataset, method, seed, point) for dataset, method, point in cells]
-        for seed, cells in (
-            (seed, itertools.product(datasets, methods, points)) for seed in PAPER_SEEDS[:n_seeds]
-        )
+def _study(name: str, values: Mapping[str, Any]) -> Study:
+    refuse_mistakes(values, _KINDS)
+    for key in ("title", "about", "trials"):
+        if not values.get(key):
+            raise InputError(f"a study needs {key!r}", remedy="add it")
+    made: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+    }
+    texts = {key: value.strip() for key, value in made.items() if isinstance(value, str)}
+    trials = combinations(values["trials"])
+    study = Study(name, **{**made, **texts, "trials": trials})
+    for metric in study.metrics:
+        if not metric.startswith("loss_"):
+            refuse_unknown("metric", metric, METRICS)
+    for rule in study.rules:
+        refuse_rule(rule)
+    for own in ("dataset", "method"):
+        if own not in study.rows and len({getattr(trial, own) for trial in study.trials}) > 1:
+            raise InputError(f"several {own}s would share a line", remedy=f"add {own!r} to rows")
+    if study.figure is not None:
+        refuse_unknown("figure", study.figure, FIGURES)
+    if study.average is not None:
+        refuse_unknown("average", study.average, study.rows)
+    _refuse_misplaced(study)
+    return study
+
+
+def _refuse_misplaced(study: Study) -> None:
+    """Refuse numbers of the paper that belong to no line of the table."""
+    lines = [
+        {**dict(zip(study.rows, line, strict=True)), "rule": rule}
+        for line, rule in itertools.product(lines_of(study), study.rules)
     ]
-
-
-def _grid(axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    for values in itertools.product(*axes.values()):
-        yield dict(zip(axes, values, strict=True))
-
-
-def _in_order(blocks: Sequence[list[list[Trial]]]) -> tuple[Trial, ...]:
-    """Put the first seed of all blocks first, so that every table fills evenly; each trial once."""
-    by_seed = itertools.chain.from_iterable(itertools.zip_longest(*blocks, fillvalue=[]))
-    return tuple({trial.id: trial for trials in by_seed for trial in trials}.values())
-
-
-def _refuse_unknown(values: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    unknown = sorted(set(values) - set(known))
-    if unknown:
-        raise InputError(
-            f"unknown key {unknown[0]!r}", where=where, expected=f"one of {', '.join(known)}"
-        )
+    if study.average is not None:
+        lines += [{**line, study.average: MEAN} for line in lines]
+    places, numbers = (*study.rows, "rule"), dict.fromkeys(study.metrics, NUMBER)
+    for entry in study.paper:
+        refuse_mistakes(entry, {**dict.fromkeys(places, PLAIN), **numbers}, "[[paper]]")
+        left = lines
+        for name in (key for key in entry if key not in numbers):
+            known = dict.fromkeys(canonical(line[name]) for line in left)
+            left = [line for line in left if canonical(line[name]) == canonical(entry[name])]
+            if not left:
+                raise InputError(
+                    f"[[paper]]: the table has no line of {name} {canonical(entry[name])}",
+                    expected=f"one of {', '.join(known)}",
+                    got=canonical(entry),
+                )

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from signal import Signals
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from openima.errors import InputError
+from openima.errors import InputError, OpenimaError
 from openima.graph.datasets import find_dataset
-from openima.study.claims import is_claimed
+from openima.study.claims import is_claimed, remove_void
 from openima.study.store import Results
 from openima.study.trial import Trial
 from openima.study.worker import Event, Options, work
@@ -28,16 +29,17 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 @dataclass
 class Outcome:
-    """How a run ended: counts of trials, and why some have failed, by trial."""
+    """How a run ended: counts of trials, why some have failed, by trial, and how processes died."""
 
     already: int = 0
     done: int = 0
     elsewhere: int = 0
     left: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    died: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """Say it in a line, and a line for each failed trial."""
+        """Say it in a line, and a line for each failed trial and each process that died."""
         counts = {
             "run": self.done,
             "there already": self.already,
@@ -48,6 +50,7 @@ class Outcome:
         said = [f"{n} {what}" for what, n in counts.items() if n]
         lines = [f"Trials: {', '.join(said) or 'none'}."]
         lines += [f"{trial}: {why}" for trial, why in self.failed.items()]
+        lines += self.died
         return "\n".join(lines)
 
 
@@ -63,16 +66,17 @@ def run_study(
         raise InputError("jobs counts processes", expected="at least 1", got=str(jobs))
     results = Results(options.results)
     finished = results.finished()
+    _tidy(results, finished, options.stale_after)
     waiting = [trial for trial in trials if trial.id not in finished]
     for trial in waiting:  # what has failed before is tried again
-        (results.running / f"{trial.id}.error").unlink(missing_ok=True)
+        results.forgive(trial.id)
     outcome = Outcome(already=len(trials) - len(waiting))
     if waiting:
         with _Bar(title, waiting, shown) as bar:
             if jobs == 1:
                 work(waiting, options, bar.tell)
             else:
-                _in_processes(waiting, options, min(jobs, len(waiting)), bar)
+                outcome.died = _in_processes(waiting, options, min(jobs, len(waiting)), bar)
         outcome.done, outcome.failed = bar.n_done, bar.failed
         for trial in waiting:
             if not results.file_of(trial.id).exists() and results.error(trial.id) is None:
@@ -80,6 +84,14 @@ def run_study(
                 outcome.elsewhere += claimed
                 outcome.left += not claimed
     return outcome
+
+
+def _tidy(results: Results, finished: set[str], stale_after: float) -> None:
+    """Remove what processes left that were killed when they had written the rows of a trial."""
+    left = {path.name.partition(".")[0] for path in results.running.glob("*.*")}
+    for trial in left & finished:
+        results.clear(trial)
+        remove_void(results.running, trial, stale_after)
 
 
 def default_threads(jobs: int) -> int | None:
@@ -144,8 +156,11 @@ def _work_of(trial: Trial) -> int:
     return published.nodes if published else _SMALL
 
 
-def _in_processes(trials: Sequence[Trial], options: Options, jobs: int, bar: _Bar) -> None:
-    """Let processes do the work; one that dies is not waited for, its trial is another's."""
+def _in_processes(trials: Sequence[Trial], options: Options, jobs: int, bar: _Bar) -> list[str]:
+    """Let processes do the work; one that dies is not waited for, its trial is another's.
+
+    Return for each that died how it did.
+    """
     context = get_context("spawn")
     if options.threads is None:
         options = replace(options, threads=default_threads(jobs))
@@ -167,6 +182,17 @@ def _in_processes(trials: Sequence[Trial], options: Options, jobs: int, bar: _Ba
             if end in at_work:  # we are interrupted
                 worker.terminate()
             worker.join()
+    return [_death(worker) for worker in workers.values() if worker.exitcode]
+
+
+def _death(worker: BaseProcess) -> str:
+    """Say how a process died; signals are negative exit codes."""
+    code = worker.exitcode or 0
+    if code > 0:
+        return f"Process {worker.pid} ended with status {code}; its error is above."
+    name = next((known.name for known in Signals if known == -code), f"signal {-code}")
+    remedy = "run the study again, with fewer --jobs if memory ran out"
+    return f"Process {worker.pid} was killed by {name}. Remedy: {remedy}."
 
 
 def _heard(end: Connection, bar: _Bar) -> bool:
@@ -180,10 +206,19 @@ def _heard(end: Connection, bar: _Bar) -> bool:
 
 def _worker(trials: Sequence[Trial], options: Options, end: Connection) -> None:
     """Work in a process of its own; stop when the process that started it is gone."""
+
+    def tell(event: Event) -> None:
+        try:
+            end.send(tuple(event))
+        except BrokenPipeError:
+            raise SystemExit from None
+
     try:
-        work(trials, options, lambda event: end.send(tuple(event)))
-    except (BrokenPipeError, KeyboardInterrupt):
+        work(trials, options, tell)
+    except KeyboardInterrupt:
         return
+    except OpenimaError as error:
+        raise SystemExit(str(error)) from None
 
 
 @contextmanager

@@ -11,12 +11,14 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from openima.errors import InputError
+from openima.files import writing
 from openima.study.trial import Trial
 
 _ADDED = {"position": 0, "current": True}
@@ -33,6 +35,12 @@ class Results:
         """Point at the folder; nothing is made before there is something to write."""
         self.folder = Path(folder)
         self.trials, self.running = self.folder / "trials", self.folder / "running"
+        if self.folder.is_file():
+            raise InputError(
+                "results are kept in a folder, and this is a file",
+                where=str(self.folder),
+                remedy="name another folder: --results DIR",
+            )
 
     def file_of(self, trial: str) -> Path:
         """Return where the rows of a trial are, or will be."""
@@ -44,24 +52,33 @@ class Results:
 
     def fail(self, trial: str, message: str) -> None:
         """Note why a trial has no rows; it is not tried again before the next `study run`."""
-        self.running.mkdir(parents=True, exist_ok=True)
-        (self.running / f"{trial}.error").write_text(message, encoding="utf-8")
+        path = self.running / f"{trial}.error"
+        with writing(path):
+            self.running.mkdir(parents=True, exist_ok=True)
+            path.write_text(message, encoding="utf-8")
 
     def error(self, trial: str) -> str | None:
         """Return why a trial has failed, None if it has not."""
         path = self.running / f"{trial}.error"
         return path.read_text(encoding="utf-8") if path.exists() else None
 
+    def forgive(self, trial: str) -> None:
+        """Forget that a trial has failed, so that it is tried again."""
+        path = self.running / f"{trial}.error"
+        with writing(path):
+            path.unlink(missing_ok=True)
+
     def clear(self, trial: str) -> None:
         """Remove what an unfinished trial left behind, but for claims."""
         for path in self.running.glob(f"{trial}.*"):
             if path.suffix != ".lock":
-                path.unlink(missing_ok=True)
+                with writing(path):
+                    path.unlink(missing_ok=True)
 
     def finished(self) -> set[str]:
         """Return the ids of all trials that have their rows."""
-        packed = (pq.read_table(path, columns=["trial"]) for path in self._packs())
-        ids = {str(trial) for table in packed for trial in table["trial"].unique().to_pylist()}
+        packed = (_read(path, columns=["trial"])["trial"] for path in self._packs())
+        ids = {str(trial) for trials in packed for trial in trials.unique().to_pylist()}
         return ids | {path.stem for path in self.trials.glob("*.parquet")}
 
     def load(self, trials: Sequence[Trial]) -> pd.DataFrame:
@@ -100,7 +117,7 @@ def _loaded(paths: Iterable[Path], trials: Sequence[Trial]) -> pd.DataFrame:
     """Read the rows of the data sets and methods that `trials` have."""
     datasets, methods = ({getattr(t, name) for t in trials} for name in ("dataset", "method"))
     kept = [("dataset", "in", datasets), ("method", "in", methods)]
-    tables = [pq.read_table(path, filters=kept) for path in paths]
+    tables = [_read(path, filters=kept) for path in paths]
     tables = [table for table in tables if table.num_rows]
     if not tables:
         return pd.DataFrame(columns=["trial", *KEY, "settings", "code", "epoch"])
@@ -124,12 +141,25 @@ def _owners(found: pd.DataFrame, trials: Sequence[Trial]) -> dict[str, int]:
     return owners
 
 
+def _read(path: Path, **which: Any) -> pa.Table:
+    try:
+        return pq.read_table(path, **which)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(
+            "this is no readable file of rows",
+            where=str(path),
+            got=str(error).partition("\n")[0],
+            remedy="restore it, or delete it to run its trials again",
+        ) from None
+
+
 def _write(rows: pd.DataFrame, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     table = pa.Table.from_pandas(rows, preserve_index=False).replace_schema_metadata()
-    try:
-        pq.write_table(table, partial, compression="zstd")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with writing(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(table, partial, compression="zstd")
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)

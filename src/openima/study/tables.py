@@ -10,19 +10,12 @@ import numpy as np
 import pandas as pd
 
 from openima.errors import InputError
-from openima.study.plan import Study
+from openima.study.plan import MEAN, Study, lines_of
 from openima.study.select import chosen_rows
-from openima.study.trial import Trial, canonical
+from openima.study.trial import canonical
 
 PERCENT = ("all", "seen", "novel", "val_acc")
 """Metrics that are shares, shown in percent as in the paper."""
-
-MEAN = "mean"
-"""Stands in a table for the mean over all values of a column."""
-
-
-_OWN = ("dataset", "method", "seed")
-"""What a trial has of its own; other names are settings."""
 
 
 def one_version(rows: pd.DataFrame, mix: bool = False) -> tuple[pd.DataFrame, list[str]]:
@@ -80,13 +73,20 @@ def summarise(study: Study, rows: pd.DataFrame, weight: float = 0.5) -> pd.DataF
     """
     keys = [*study.rows, "rule"]
     rows = with_settings(study, rows)
+    for metric in study.metrics:
+        if len(rows) and metric not in rows:
+            raise InputError(
+                f"no row has a number {metric!r}",
+                where=study.name,
+                remedy="correct its metrics, or run the study again if its rows are older",
+            )
     groups = list(dict.fromkeys([*study.rows, "dataset", "method", "seed"]))
     found: dict[str, pd.DataFrame] = {}
     for rule in study.rules:
         chosen = chosen_rows(rows, groups, rule, weight)
         found |= {canonical([*key, rule]): part for key, part in _groups(chosen, study.rows)}
     lines = []
-    for line, rule in itertools.product(_planned(study), study.rules):
+    for line, rule in itertools.product(lines_of(study), study.rules):
         place = dict(zip(study.rows, line, strict=True)) | {"rule": rule}
         numbers = _numbers(found.get(canonical([*line, rule])), study.metrics)
         lines.append(place | numbers)
@@ -112,23 +112,6 @@ def _groups(rows: pd.DataFrame, keys: Sequence[str]) -> list[tuple[tuple[Any, ..
 
 def _item(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _planned(study: Study) -> list[tuple[Any, ...]]:
-    """Return the lines that the table will have, data sets together, methods in their order."""
-    for name in study.rows:
-        if name not in _OWN and not all(name in trial.settings for trial in study.trials):
-            raise InputError(f"not all trials have the setting {name!r}", where=study.name)
-    lines = dict.fromkeys(_line_of(trial, study.rows) for trial in study.trials)
-    places = [
-        {value: place for place, value in enumerate(dict.fromkeys(column))}
-        for column in zip(*lines, strict=True)
-    ]
-    return sorted(lines, key=lambda line: [p[v] for p, v in zip(places, line, strict=True)])
-
-
-def _line_of(trial: Trial, names: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(getattr(trial, n) if n in _OWN else trial.settings[n] for n in names)
 
 
 def _numbers(part: pd.DataFrame | None, metrics: Sequence[str]) -> dict[str, float]:
@@ -165,7 +148,8 @@ def _average_paper(table: pd.DataFrame, study: Study, keys: Sequence[str]) -> No
     is_mean = table[str(study.average)] == MEAN
     for metric in study.metrics:
         name = f"{metric}_paper"
-        means = table[~is_mean].groupby(others)[name].agg(lambda v: v.mean(skipna=False))
+        parts = table[~is_mean].groupby(others, sort=False)[name]
+        means = {place: numbers.mean(skipna=False) for place, numbers in parts}
         for position in table.index[is_mean & table[name].isna()]:
             place = tuple(table[other][position] for other in others)
             table.loc[position, name] = means[place]

@@ -14,7 +14,7 @@ from openima.graph.datasets import find_dataset
 from openima.methods import Recipe, get_recipe
 from openima.study.version import code_version
 
-_NO_SETTINGS = ("seed", "device")
+NO_SETTINGS = ("seed", "device")
 """A trial names its seed itself, and may run anywhere."""
 
 
@@ -46,7 +46,7 @@ class Trial:
     def settings(self) -> dict[str, Any]:
         """All settings by name, as plain values, defaults too."""
         settings = plain_settings(self.recipe)
-        return {name: _plain(of) for name, of in settings.items() if name not in _NO_SETTINGS}
+        return {name: _plain(of) for name, of in settings.items() if name not in NO_SETTINGS}
 
     @cached_property
     def code(self) -> str:

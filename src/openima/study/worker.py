@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from typing import Literal, NamedTuple
 
 import pandas as pd
 import torch
+from safetensors import SafetensorError
 from threadpoolctl import threadpool_limits
 
 from openima.errors import OpenimaError
@@ -62,6 +64,12 @@ class Event(NamedTuple):
 
 Tell = Callable[[Event], None]
 
+_OF_THE_TRIAL = (
+    *(RuntimeError, MemoryError, ArithmeticError, ValueError, LookupError),
+    *(OSError, SafetensorError),  # a disk that is full, a file that is gone
+)
+"""Errors that make a trial fail and leave the others to be tried."""
+
 
 def work(trials: Sequence[Trial], options: Options, tell: Tell) -> None:
     """Run all trials that have no rows and that no other process works on.
@@ -70,7 +78,9 @@ def work(trials: Sequence[Trial], options: Options, tell: Tell) -> None:
     killed meanwhile are taken over.
     """
     results, started = Results(options.results), time.monotonic()
+    commit()  # of the code that runs: later another one may be checked out
     waiting = list(enumerate(trials))
+    limit = math.inf if options.time_limit is None else options.time_limit
     took_one = True
     with ExitStack() as stack:
         if options.threads is not None:
@@ -79,7 +89,7 @@ def work(trials: Sequence[Trial], options: Options, tell: Tell) -> None:
         while took_one:
             took_one = False
             for position, trial in list(waiting):
-                if options.time_limit and time.monotonic() - started > options.time_limit:
+                if time.monotonic() - started >= limit:
                     return
                 if results.file_of(trial.id).exists() or results.error(trial.id) is not None:
                     waiting.remove((position, trial))
@@ -98,14 +108,14 @@ def _try(trial: Trial, position: int, results: Results, options: Options, tell: 
         tell(Event("begun", position))
         try:
             rows = run_trial(trial, options, on_epoch=lambda n: tell(Event("epoch", position, n)))
+            results.write(trial.id, rows)
         except OpenimaError as error:
             results.fail(trial.id, str(error))
             tell(Event("failed", position, text=str(error)))
-        except (RuntimeError, MemoryError, ArithmeticError, ValueError, LookupError) as error:
+        except _OF_THE_TRIAL as error:
             results.fail(trial.id, traceback.format_exc())
             tell(Event("failed", position, text=f"{type(error).__name__}: {error}"))
         else:
-            results.write(trial.id, rows)
             results.clear(trial.id)
             tell(Event("done", position, len(rows), _summary(rows)))
     return True

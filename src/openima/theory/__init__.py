@@ -11,6 +11,7 @@ from openima.theory.gaussians import (
     lloyd_slope,
     threshold,
 )
+from openima.theory.grid import accuracy_grid
 from openima.theory.simulation import simulate
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Reading",
     "TwoGaussians",
     "accuracies",
+    "accuracy_grid",
     "accuracy_slopes",
     "cell_means",
     "check_claims",

@@ -101,6 +101,7 @@ class Checkpoint:
                 got=f"{header['epoch']}",
                 remedy="ask for as many epochs, or use another file for this run",
             )
+        _restore_generator(run, tensors["generator"], str(self.path))
         run.epoch, run.rows = header["epoch"], header["rows"]
         _restore_tensors(run, tensors)
         run.rng.bit_generator.state = header["rng"]
@@ -144,6 +145,19 @@ def _tensors_of(run: Run) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
 
+def _restore_generator(run: Run, state: Tensor, where: str) -> None:
+    """Set the random numbers of dropout; those of a GPU and of a CPU cannot stand in for others."""
+    try:
+        run.generator.set_state(state)
+    except RuntimeError:
+        raise InputError(
+            "the checkpoint is of a run on another kind of device",
+            where=where,
+            got=f"{run.device.type}",
+            remedy="go on with the device that it began on, or delete it to start anew",
+        ) from None
+
+
 def _restore_tensors(run: Run, tensors: dict[str, Tensor]) -> None:
     def under(prefix: str) -> dict[str, Tensor]:
         return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
@@ -155,7 +169,6 @@ def _restore_tensors(run: Run, tensors: dict[str, Tensor]) -> None:
             number, _, key = name.partition(".")
             state.setdefault(int(number), {})[key] = tensor
         optimiser.load_state_dict({**optimiser.state_dict(), "state": state})
-    run.generator.set_state(tensors["generator"])
     for name, tensor in under("kept.").items():
         row, _, key = name.partition(".")
         run.kept.setdefault(int(row), {})[key] = tensor
