@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from openima.errors import MissingPackageError
-from openima.theory import Check, TwoGaussians, accuracies, check_claims, simulate
+
+if TYPE_CHECKING:
+    from openima.theory import Check
 
 SIMULATED = ((1.0, 1.5), (1.5, 1.5), (2.0, 1.5), (1.5, 2.0), (2.0, 2.0), (2.0, 3.0))
 DIMENSIONS = (1, 16)
@@ -22,6 +24,8 @@ def theory(
     ] = None,
 ) -> None:
     """Check Theorem 1: how K-Means splits two Gaussians of different widths."""
+    from openima.theory import check_claims
+
     console = Console()
     drawn = [] if out is None else _draw_into(out)
     console.print(claims_table(check_claims()))
@@ -45,6 +49,8 @@ def claims_table(checks: list[Check]) -> Table:
 
 def simulation_table() -> Table:
     """Lay out accuracies in closed form beside those of K-Means on drawn points."""
+    from openima.theory import TwoGaussians, accuracies, simulate
+
     table = Table(
         title="K-Means on 20,000 points a class",
         caption="ACC1 / ACC2; standard error of one draw up to 0.004",

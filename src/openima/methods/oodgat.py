@@ -133,6 +133,7 @@ OODGAT_RECIPE = register(
         paper="Song and Wang, Learning on Graphs with Out-of-Distribution Nodes, KDD 2022",
         objective=OODGAT,
         config=OODGATConfig(),
+        kind="detector",
         predictor=RejectThenCluster(),
         train=TrainConfig(epochs=100, batch_size=None, learning_rate=1e-2),
         encoder=OODGATEncoderConfig(),

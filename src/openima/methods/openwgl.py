@@ -126,6 +126,7 @@ OPENWGL = register(
         paper="Wu et al., OpenWGL: Open-World Graph Learning, ICDM 2020",
         objective=OpenWGL,
         config=OpenWGLConfig(),
+        kind="detector",
         predictor=RejectThenCluster(),
         train=TrainConfig(epochs=100, batch_size=None, learning_rate=1e-2),
         encoder=VariationalConfig(),
