@@ -42,6 +42,14 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         ) from None
 
 
+def toml_value(text: str) -> Any:
+    """Read one value as TOML has it; what TOML does not know is a text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
 def to_toml(values: Mapping[str, Any]) -> str:
     """Write plain values as TOML: first those at the top, then a table for each mapping."""
     lines = [f"{_key(k)} = {_value(v)}" for k, v in values.items() if not isinstance(v, Mapping)]

@@ -23,7 +23,8 @@ class OpenimaError(Exception):
             sentences.append(f"Got {got}")
         if remedy:
             sentences.append(f"Remedy: {remedy}")
-        line = " ".join(sentence.rstrip(". ") + "." for sentence in sentences)
+        ended = (sentence.rstrip(". ") for sentence in sentences)
+        line = " ".join(part if part.endswith("?") else f"{part}." for part in ended)
         super().__init__(" ".join(line.split()))
 
 

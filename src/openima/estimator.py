@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from openima.config import with_plain_settings
 from openima.errors import InputError
 from openima.fitted import Fitted, ids_of, prediction_table
+from openima.graph.datasets import find_dataset, is_dataset
 from openima.graph.graph import Graph
-from openima.graph.readers import read_graph
 from openima.graph.task import LabelledGraph, Task
-from openima.inputs import task_of
+from openima.inputs import read_any, task_of
 from openima.methods import get_recipe
 from openima.methods.base import Recipe
 from openima.model import Answer
@@ -39,6 +39,8 @@ class OpenWorldClassifier(BaseEstimator):
     - `seed`: the same seed on the same machine gives the same bytes.
     - `val_share`: the share of the labelled nodes of each class that is set aside to choose an
       epoch.
+    - `hide_classes`: whether to hide half of the classes and most labels of the rest, as the
+      paper's experiments do, to see how well they are found again; `val_share` is not used then.
     - `settings`: other settings of the method and its training by name, as plain values; of
       those that are parameters too, the parameter holds.
     - `device`: "auto" (a GPU if there is one), "cpu" or "cuda".
@@ -70,6 +72,7 @@ class OpenWorldClassifier(BaseEstimator):
         epochs: int | None = None,
         seed: int = 0,
         val_share: float = 0.2,
+        hide_classes: bool = False,
         settings: Mapping[str, Any] | None = None,
         device: str = "auto",
         checkpoint: str | Path | None = None,
@@ -81,6 +84,7 @@ class OpenWorldClassifier(BaseEstimator):
         self.epochs = epochs
         self.seed = seed
         self.val_share = val_share
+        self.hide_classes = hide_classes
         self.settings = settings
         self.device = device
         self.checkpoint = checkpoint
@@ -92,10 +96,19 @@ class OpenWorldClassifier(BaseEstimator):
         `data` is whatever `read_graph` reads, with its options (`edges=`, `labels=`, ...), a
         `LabelledGraph`, a `Graph` with `y`, or a `Task`, whose split is used as it is. `y` (N,)
         replaces the labels: names or whole numbers; None, NaN, "" and -1 mean unknown.
+
+        `data` may also be the name of a data set (`dataset_names()`). Then classes are hidden,
+        as with `hide_classes`, and the paper's settings for it hold where no others are given.
         """
-        recipe = self._recipe()
+        recipe = self._recipe(data)
         task = task_of(
-            data, y, read_options, n_novel=self.n_novel, val_share=self.val_share, seed=self.seed
+            data,
+            y,
+            read_options,
+            n_novel=self.n_novel,
+            val_share=self.val_share,
+            hide_classes=self.hide_classes,
+            seed=self.seed,
         )
         result = train(task, recipe, checkpoint=self.checkpoint, progress=self.progress)
         self.graph_, self.task_, self.result_ = task.graph, task, result
@@ -151,12 +164,15 @@ class OpenWorldClassifier(BaseEstimator):
         fitted, parameters = load_fitted(Path(path), device)
         return cls(**parameters)._take(fitted)
 
-    def _recipe(self) -> Recipe:
+    def _recipe(self, data: Any) -> Recipe:
+        recipe = get_recipe(self.method)
+        if is_dataset(data):
+            recipe = recipe.for_dataset(find_dataset(data).name)
         own = {"seed": self.seed, "device": self.device}
         if self.epochs is not None:
             own["epochs"] = self.epochs
         plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in own.items()}
-        return with_plain_settings(get_recipe(self.method), {**(self.settings or {}), **plain})
+        return with_plain_settings(recipe, {**(self.settings or {}), **plain})
 
     def _take(self, fitted: Fitted) -> OpenWorldClassifier:
         """Set the learned attributes."""
@@ -185,15 +201,16 @@ class OpenWorldClassifier(BaseEstimator):
             return data if isinstance(data, Graph) else data.graph
         fitted = self._fitted()
         of_fit = {k: v for k, v in fitted.source["read"].items() if k not in _OF_ONE_GRAPH}
-        options = {} if isinstance(data, LabelledGraph) else {**of_fit, **read_options}
+        read_already = isinstance(data, LabelledGraph) or is_dataset(data)
+        options = dict(read_options) if read_already else {**of_fit, **read_options}
         if options.get("text"):
             options.setdefault("words", fitted.words(options["text"]) or None)
         try:
-            return read_graph(data, **options).graph
+            return read_any(data, options).graph
         except InputError:
             if "labels" in read_options or options.pop("labels", None) is None:
                 raise
-        return read_graph(data, **options).graph  # new nodes may come without that column
+        return read_any(data, options).graph  # new nodes may come without that column
 
     def _look(self, data: Any, read_options: Mapping[str, Any]) -> Look:
         fitted = self._fitted()

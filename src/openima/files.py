@@ -1,4 +1,4 @@
-"""Writing: folders that appear complete or not at all, and faults that end in one clear line."""
+"""Writing: folders and files complete or not at all, and faults that end in one clear line."""
 
 from __future__ import annotations
 
@@ -78,3 +78,17 @@ def complete_folder(path: Path, *, force: bool, marker: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def complete_file(path: Path) -> Iterator[Path]:
+    """Hand out a path to write to; when that is done, the file replaces `path` at once.
+
+    If writing fails, what was there before stays.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

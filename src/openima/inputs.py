@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from openima.errors import InputError
+from openima.errors import InputError, MissingFileError
+from openima.graph.datasets import dataset_names, find_dataset, is_dataset, load_dataset
 from openima.graph.graph import Features, Graph
 from openima.graph.readers import read_graph
 from openima.graph.readers.common import labels_from_names, labels_from_numbers
 from openima.graph.task import UNKNOWN, LabelledGraph, Task
+
+_log = logging.getLogger(__name__)
 
 
 def task_of(
@@ -23,30 +29,38 @@ def task_of(
     *,
     n_novel: int | None,
     val_share: float,
+    hide_classes: bool,
     seed: int,
 ) -> Task:
-    """Make a task of a graph in any form, or take a `Task` as it is but for `n_novel`."""
+    """Make a task of a graph in any form, or take a `Task` as it is but for `n_novel`.
+
+    With `hide_classes`, or of a data set by name, half of the classes and most labels are hidden.
+    """
     if not (n_novel is None or _is_number(n_novel, int)):
         raise InputError("n_novel is a whole number, from 0", got=repr(n_novel))
+    if n_novel is not None and n_novel < 0:
+        raise InputError("n_novel cannot be negative", got=str(n_novel))
     if not _is_number(val_share, float):
         raise InputError("val_share is a share", expected="0 up to 1", got=repr(val_share))
     if isinstance(data, Task):
-        if y is not None or read_options:
-            raise InputError(
-                "a Task has its graph and its labels already",
-                where=data.graph.name,
-                remedy="pass it alone, or pass the graph with y",
-            )
-        task = data if n_novel is None else replace(data, n_novel=n_novel)
+        task = _own_task(data, y, read_options, hide_classes)
     else:
         labelled = labelled_graph(data, y, read_options)
-        task = labelled.task(n_novel, val_share=val_share, seed=seed)
+        if hide_classes or (is_dataset(data) and y is None):
+            per_class = find_dataset(data).per_class if is_dataset(data) else 50
+            task = labelled.open_world_task(seed, per_class)
+        else:
+            _refuse_all_labelled(labelled)
+            task = labelled.task(n_novel, val_share=val_share, seed=seed)
+    if n_novel is not None:
+        task = replace(task, n_novel=n_novel)
     if task.n_novel is None:
         raise InputError(
             "how many new classes to look for is not known",
             where=task.graph.name,
             expected="n_novel, from 0",
-            remedy="pass n_novel, the number of classes that you expect beyond the known ones",
+            remedy=f"pass n_novel (--novel on the command line): how many classes you expect "
+            f"beyond the {task.n_seen} known ones",
         )
     if _rows_are_equal(task.graph.features):
         raise InputError(
@@ -54,11 +68,33 @@ def task_of(
             where=task.graph.name,
             remedy="add features that differ, or leave them out: then they are made from the links",
         )
+    _log.info("%r", task.graph)
+    _log.info("%r", task)
     return task
 
 
+def _own_task(data: Task, y: Any, read_options: Mapping[str, Any], hide_classes: bool) -> Task:
+    if y is not None or read_options or hide_classes:
+        raise InputError(
+            "a Task has its graph, its labels and its split already",
+            where=data.graph.name,
+            remedy="pass it alone, or pass the graph with y",
+        )
+    return data
+
+
+def _refuse_all_labelled(labelled: LabelledGraph) -> None:
+    if (labelled.labels != UNKNOWN).all():
+        raise InputError(
+            "all nodes have a label, so there is nothing to classify",
+            where=labelled.graph.name,
+            remedy="blank the labels to be found, or hide half of the classes to see how well "
+            "they are found again: hide_classes=True, --hide-classes on the command line",
+        )
+
+
 def labelled_graph(data: Any, y: Any, read_options: Mapping[str, Any]) -> LabelledGraph:
-    """Read whatever `read_graph` can, or take a `Graph`; `y`, if given, replaces the labels."""
+    """Read what `read_any` can, or take a `Graph`; `y`, if given, replaces the labels."""
     if isinstance(data, Graph):
         if read_options:
             raise InputError(
@@ -75,8 +111,29 @@ def labelled_graph(data: Any, y: Any, read_options: Mapping[str, Any]) -> Labell
                 remedy="pass y, or a LabelledGraph",
             )
         return with_labels(data, y)
-    labelled = read_graph(data, **read_options)
+    labelled = read_any(data, read_options)
     return labelled if y is None else with_labels(labelled.graph, y)
+
+
+def read_any(data: Any, read_options: Mapping[str, Any]) -> LabelledGraph:
+    """Read whatever `read_graph` can, or load a data set by name: "photo", but not "./photo"."""
+    if is_dataset(data):
+        if read_options:
+            raise InputError(
+                "a data set by name has its links and labels already",
+                where=data,
+                got=f"the option {next(iter(read_options))!r}",
+                remedy=f"leave it out; for a file or folder of that name write ./{data}",
+            )
+        return load_dataset(data)
+    if isinstance(data, str) and not Path(data).exists():
+        close = get_close_matches(data, dataset_names(), n=1)
+        raise MissingFileError(
+            "there is no such file, folder or data set",
+            where=data,
+            remedy=f"did you mean {close[0]!r}?" if close else "check the path",
+        )
+    return read_graph(data, **read_options)
 
 
 def with_labels(graph: Graph, y: Any) -> LabelledGraph:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import pandas as pd
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from openima.study.plan import Study, narrowed, read_study, searched
-from openima.study.render import Format, frame_to_terminal, render
-from openima.study.select import RULES, chosen_rows
-from openima.study.store import Results
-from openima.study.tables import one_version, summarise, with_settings
+from openima.cli.printing import show
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from openima.study.plan import Study
 
 study_app = typer.Typer(no_args_is_help=True)
 
@@ -31,6 +29,8 @@ AllVersions = Annotated[
     bool, typer.Option(help="Use rows of several versions of the code together.")
 ]
 Weight = Annotated[float, typer.Option(help="The weight of SC in SC&ACC.")]
+
+Format = Literal["terminal", "markdown", "csv", "latex"]
 
 RESULTS = Path("results")
 
@@ -56,6 +56,7 @@ def run(
     ] = None,
 ) -> None:
     """Run the trials of a study that have no rows yet; a killed run goes on where it was."""
+    from openima.study.plan import narrowed, read_study
     from openima.study.runner import run_study
     from openima.study.worker import Options
 
@@ -77,11 +78,15 @@ def run(
 @study_app.command()
 def status(study: StudyFile, results: ResultsFolder = RESULTS) -> None:
     """Say how far a study has come, and what has failed."""
+    from openima.study.plan import read_study
+    from openima.study.render import frame_to_terminal
     from openima.study.status import progress_of
+    from openima.study.store import Results
+    from openima.study.tables import one_version
 
     found, folder = read_study(study), Results(results)
     table = progress_of(found.trials, folder)
-    _print(frame_to_terminal(found.title, table))
+    show(frame_to_terminal(found.title, table))
     for note in one_version(folder.load(found.trials))[1]:
         typer.echo(note)
     for trial in found.trials:
@@ -98,24 +103,35 @@ def table(
     weight: Weight = 0.5,
 ) -> None:
     """Print a study's table: mean ± standard error, the paper's number, the difference, seeds."""
+    from openima.study.plan import read_study
+    from openima.study.render import render
+    from openima.study.tables import summarise
+
     found = read_study(study)
     rows = _rows(found, results, all_versions)
     text = render(found, summarise(found, rows, weight), format)
     if isinstance(text, str):
         typer.echo(text, nl=False)
     else:
-        _print(text)
+        show(text)
 
 
 @study_app.command()
 def select(
     study: StudyFile,
     results: ResultsFolder = RESULTS,
-    rule: Annotated[str, typer.Option(help=f"One of {', '.join(RULES)}.")] = "sc_and_acc",
+    rule: Annotated[
+        str, typer.Option(help="One of sc_and_acc, sc, acc, last, oracle.")
+    ] = "sc_and_acc",
     weight: Weight = 0.5,
     all_versions: AllVersions = False,
 ) -> None:
     """Print which epoch of which configuration is chosen, for each line of the table and seed."""
+    from openima.study.plan import read_study, searched
+    from openima.study.render import frame_to_terminal
+    from openima.study.select import RULES, chosen_rows
+    from openima.study.tables import with_settings
+
     found = read_study(study)
     rows = with_settings(found, _rows(found, results, all_versions))
     keys = list(dict.fromkeys([*found.rows, "dataset", "method", "seed"]))
@@ -123,7 +139,7 @@ def select(
     configurations = searched(found)
     columns = [*keys, "configuration", "epoch", "sc", "val_acc", "all", "seen", "novel"]
     shown = chosen.assign(configuration=[configurations[p] for p in chosen["position"]])
-    _print(frame_to_terminal(f"{found.title}: {RULES[rule]}", shown[columns]))
+    show(frame_to_terminal(f"{found.title}: {RULES[rule]}", shown[columns]))
 
 
 @study_app.command()
@@ -135,6 +151,8 @@ def figure(
 ) -> None:
     """Draw a study's figure as PNG and SVG."""
     from openima.study.figures import draw
+    from openima.study.plan import read_study
+    from openima.study.tables import summarise
 
     found = read_study(study)
     for path in draw(found, summarise(found, _rows(found, results, all_versions)), out):
@@ -150,6 +168,9 @@ def pack(
     ] = False,
 ) -> None:
     """Put all rows of a study into one small file, to be committed."""
+    from openima.study.plan import read_study
+    from openima.study.store import Results
+
     found, folder = read_study(study), Results(results)
     rows = _rows(found, results, False) if used else folder.load(found.trials)
     typer.echo(folder.pack(found.name, rows))
@@ -163,21 +184,17 @@ def document(
 ) -> None:
     """Write the page of all results, and the figures beside it."""
     from openima.study.document import write_document
+    from openima.study.store import Results
 
     for path in write_document(sorted(studies.glob("*.toml")), Results(results), out):
         typer.echo(path)
 
 
-def _print(table: Table) -> None:
-    """Print a table, as wide as it is where that is not a terminal."""
-    console = Console()
-    if not console.is_terminal:
-        console.width = 200
-    console.print(table)
-
-
 def _rows(study: Study, results: Path, all_versions: bool) -> pd.DataFrame:
     """Load the rows of one version of the code, and say on standard error what else there is."""
+    from openima.study.store import Results
+    from openima.study.tables import one_version
+
     rows, notes = one_version(Results(results).load(study.trials), mix=all_versions)
     for note in notes:
         typer.echo(note, err=True)

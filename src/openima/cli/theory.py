@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -11,14 +11,9 @@ from rich.table import Table
 
 from openima.errors import MissingPackageError
 from openima.files import writing
-from openima.theory import (
-    Check,
-    TwoGaussians,
-    accuracies,
-    accuracy_grid,
-    check_claims,
-    simulate,
-)
+
+if TYPE_CHECKING:
+    from openima.theory import Check
 
 SIMULATED = ((1.0, 1.5), (1.5, 1.5), (2.0, 1.5), (1.5, 2.0), (2.0, 2.0), (2.0, 3.0))
 DIMENSIONS = (1, 16)
@@ -33,6 +28,8 @@ def theory(
     ] = None,
 ) -> None:
     """Check Theorem 1: how K-Means splits two Gaussians of different widths."""
+    from openima.theory import check_claims
+
     console = Console()
     drawn = [] if out is None else _draw_into(out)
     if csv is not None:
@@ -60,6 +57,8 @@ def claims_table(checks: list[Check]) -> Table:
 
 def simulation_table() -> Table:
     """Lay out accuracies in closed form beside those of K-Means on drawn points."""
+    from openima.theory import TwoGaussians, accuracies, simulate
+
     table = Table(
         title="K-Means on 20,000 points a class",
         caption="ACC1 / ACC2; standard error of one draw up to 0.004",
@@ -77,6 +76,8 @@ def simulation_table() -> Table:
 
 
 def _write_grid(path: Path) -> None:
+    from openima.theory import accuracy_grid
+
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         accuracy_grid().to_csv(path, index=False, float_format="%.6g", lineterminator="\n")

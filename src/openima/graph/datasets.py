@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from openima.errors import InputError
@@ -49,17 +50,20 @@ class Dataset:
     the SHA-256 checksum of each, where known. `url` is where they are: each file under its own
     name, or, if `archive` names the top folder inside it, all in one zip file. `read` gets the
     path of the folder. `per_class` is how many nodes of each known class are for training, and
-    as many for validation. `published` holds its counts in the paper, self-loops among the links.
+    as many for validation. `published` holds its counts in the paper, self-loops among the links;
+    those of `digits` are its own. `images` makes a picture of each node, (N, height, width) of 0
+    to 255, where nodes are pictures.
     """
 
     name: str
     read: Callable[[Path], LabelledGraph]
+    published: Counts
     folder: str = ""
     files: Mapping[str, str | None] = field(default_factory=dict)
     url: str = ""
     archive: str | None = None
     per_class: int = 50
-    published: Counts | None = None
+    images: Callable[[], NDArray[np.uint8]] | None = None
 
 
 def load_dataset(name: str, root: str | Path | None = None) -> LabelledGraph:
@@ -80,9 +84,14 @@ def dataset_names() -> tuple[str, ...]:
     return tuple(DATASETS)
 
 
+def is_dataset(name: object) -> bool:
+    """Tell whether this is a name that `load_dataset` knows."""
+    return isinstance(name, str) and _key(name) in DATASETS
+
+
 def find_dataset(name: str) -> Dataset:
     """Return the record of a data set; capitals and underscores in the name do not matter."""
-    key = name.strip().lower().replace("_", "-")
+    key = _key(name)
     if key not in DATASETS:
         close = get_close_matches(key, DATASETS, n=1)
         raise InputError(
@@ -91,6 +100,10 @@ def find_dataset(name: str) -> Dataset:
             remedy=f"did you mean {close[0]!r}?" if close else "read_graph reads files of yours",
         )
     return DATASETS[key]
+
+
+def _key(name: str) -> str:
+    return name.strip().lower().replace("_", "-")
 
 
 def data_root(root: str | Path | None = None) -> Path:
@@ -102,9 +115,14 @@ def data_root(root: str | Path | None = None) -> Path:
     return Path(cache).expanduser() / "openima"
 
 
+def missing_files(dataset: Dataset, folder: Path) -> list[str]:
+    """Name the raw files that are not in `folder / "raw"`."""
+    return [file for file in dataset.files if not (folder / "raw" / file).is_file()]
+
+
 def fetch(dataset: Dataset, folder: Path) -> None:
-    """Download the raw files that are not in `folder / "raw"`."""
-    missing = [file for file in dataset.files if not (folder / "raw" / file).is_file()]
+    """Download the raw files that are not there."""
+    missing = missing_files(dataset, folder)
     if missing and dataset.archive:
         download_archive(dataset.url, folder, top=dataset.archive, keep=("raw", "mapping"))
         return
@@ -130,11 +148,17 @@ def _read_digits(_folder: Path) -> LabelledGraph:
     return LabelledGraph(graph, digits.target.astype(np.int64), tuple("0123456789"))
 
 
+def _digit_images() -> NDArray[np.uint8]:
+    """Return the images of the digits, (1797, 8, 8)."""
+    shades: NDArray[np.uint8] = np.rint(load_digits().images * (255 / 16)).astype(np.uint8)
+    return shades
+
+
 def _npz(name: str, folder: str, file: str, sha256: str, published: Counts) -> Dataset:
     def read(path: Path) -> LabelledGraph:
         return read_npz(path / "raw" / file)
 
-    return Dataset(name, read, folder, {file: sha256}, _NPZ, published=published)
+    return Dataset(name, read, published, folder, {file: sha256}, _NPZ)
 
 
 def _ogb(short: str, *, directed: bool, published: Counts) -> Dataset:
@@ -145,9 +169,7 @@ def _ogb(short: str, *, directed: bool, published: Counts) -> Dataset:
 
     files = dict.fromkeys(ogb.FILES)
     url = f"{_OGB}/{short}.zip"
-    return Dataset(
-        name, read, folder, files, url, archive=short, per_class=500, published=published
-    )
+    return Dataset(name, read, published, folder, files, url, archive=short, per_class=500)
 
 
 _CITESEER_FILES = {
@@ -167,10 +189,10 @@ DATASETS: Mapping[str, Dataset] = {
         Dataset(
             "citeseer",
             lambda path: read_planetoid(path / "raw"),
+            Counts(3_327, 4_676, 3_703, 6),
             "CiteSeer",
             _CITESEER_FILES,
             _PLANETOID,
-            published=Counts(3_327, 4_676, 3_703, 6),
         ),
         _npz(
             "photo",
@@ -202,7 +224,7 @@ DATASETS: Mapping[str, Dataset] = {
         ),
         _ogb("arxiv", directed=True, published=Counts(169_343, 1_166_243, 128, 40)),
         _ogb("products", directed=False, published=Counts(2_449_029, 61_859_140, 100, 47)),
-        Dataset("digits", _read_digits),
+        Dataset("digits", _read_digits, Counts(1_797, 12_340, 64, 10), images=_digit_images),
     )
 }
 """Every named data set, in the order in which the paper has them; `digits` is an extra."""

@@ -9,6 +9,7 @@ from openima.methods import contrastive, oodgat, opencon, openima, openldn, open
 from openima.methods.base import Recipe, recipes
 
 __all__ = [
+    "PAPER_METHODS",
     "Recipe",
     "contrastive",
     "get_recipe",
@@ -21,6 +22,13 @@ __all__ = [
     "recipes",
     "simgcd",
 ]
+
+
+PAPER_METHODS = (
+    *("oodgat", "openwgl", "orca-zm", "orca", "simgcd", "openldn", "opencon", "opencon-two-stage"),
+    *("infonce", "infonce-supcon", "infonce-supcon-ce", "openima"),
+)
+"""The twelve methods of the paper's table, in its order; all others are parts of OpenIMA."""
 
 
 def get_recipe(name: str) -> Recipe:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from openima.files import complete_file
 from openima.report.payload import make_payload
 from openima.report.reading import read_run
 
@@ -28,12 +28,8 @@ def write_report(directory: str | Path) -> Path:
     directory = Path(directory)
     page = render(make_payload(read_run(directory)))
     path = directory / "report.html"
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
+    with complete_file(path) as partial:
         partial.write_text(page, encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors.torch import save_file
 from sklearn.utils.validation import check_is_fitted
 
-from openima.config import plain_settings, to_toml
+from openima.config import plain_settings
 from openima.errors import InputError
 from openima.estimator import OpenWorldClassifier
 from openima.files import complete_folder, refuse_taken
+from openima.fit_config import FitConfig
 from openima.graph.task import Task
 from openima.report.html import write_report
 from openima.version import __version__
+
+_log = logging.getLogger(__name__)
 
 FORMAT = 1
 MARKER = "run.json"
@@ -54,6 +58,7 @@ def write_outputs(
     """
     task = _task_of(classifier)
     pictures = None if images is None else _checked_images(images, task.graph.n_nodes)
+    _log.info("writing %s", directory)
     with complete_folder(Path(directory), force=force, marker=MARKER) as folder:
         _write_table(classifier.predictions(), folder / "predictions")
         node_table(task).to_parquet(folder / "nodes.parquet", index=False)
@@ -61,7 +66,7 @@ def write_outputs(
         _write_table(classifier.history_, folder / "history")
         z = torch.from_numpy(classifier.embeddings_)
         save_file({"z": z}, folder / "embeddings.safetensors")
-        (folder / "config.toml").write_text(to_toml(config(classifier)), encoding="utf-8")
+        (folder / "config.toml").write_text(config(classifier).to_toml(), encoding="utf-8")
         text = json.dumps(summary(classifier), indent=2)
         (folder / MARKER).write_text(text + "\n", encoding="utf-8")
         classifier.save(folder / "model")
@@ -82,18 +87,21 @@ def node_table(task: Task) -> pd.DataFrame:
     return table if task.truth is None else table.assign(truth=names[task.truth])
 
 
-def config(classifier: OpenWorldClassifier) -> dict[str, Any]:
-    """List what `openima fit --config` needs to repeat the run."""
+def config(classifier: OpenWorldClassifier) -> FitConfig:
+    """Gather what `openima fit --config` needs to repeat the run."""
     fitted = classifier.fitted_
-    return {
-        "method": fitted.model.recipe.name,
-        "n_novel": len(fitted.model.names) - fitted.model.n_seen,
-        "seed": classifier.seed,
-        "val_share": classifier.val_share,
-        "graph": fitted.source["graph"],
-        "read": fitted.source["read"],
-        "settings": plain_settings(fitted.model.recipe),
-    }
+    settings = plain_settings(fitted.model.recipe)
+    del settings["seed"]  # it has a place of its own
+    return FitConfig(
+        graph=fitted.source["graph"],
+        method=fitted.model.recipe.name,
+        n_novel=len(fitted.model.names) - fitted.model.n_seen,
+        seed=int(classifier.seed),
+        val_share=float(classifier.val_share),
+        hide_classes=bool(classifier.hide_classes),
+        read=fitted.source["read"],
+        settings=settings,
+    )
 
 
 def summary(classifier: OpenWorldClassifier) -> dict[str, Any]:

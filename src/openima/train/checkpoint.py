@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,19 +67,10 @@ class Checkpoint:
         """Bring `run` to the state of the file; nothing happens if there is none yet."""
         if not self.path.exists():
             return
-        try:
-            with safe_open(self.path, framework="pt") as file:
-                header = json.loads((file.metadata() or {})["run"])
-                found = header["format"], header["fingerprint"]
-                names = file.keys()
-                tensors = {name: file.get_tensor(name) for name in names}
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                "this is no readable checkpoint",
-                where=str(self.path),
-                got=f"{type(error).__name__}: {error}",
-                remedy="use another file, or delete this one to start anew",
-            ) from None
+        with _opened(self.path) as (file, header):
+            found = header["format"], header["fingerprint"]
+            names = file.keys()
+            tensors = {name: file.get_tensor(name) for name in names}
         if found[0] != FORMAT:
             raise InputError(
                 "the checkpoint has another format",
@@ -105,6 +98,27 @@ class Checkpoint:
         run.epoch, run.rows = header["epoch"], header["rows"]
         _restore_tensors(run, tensors)
         run.rng.bit_generator.state = header["rng"]
+
+
+def epochs_done(path: Path) -> int:
+    """Return how many epochs of training a checkpoint holds."""
+    with _opened(path) as (_, header):
+        return int(header["epoch"])
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Open a file and read its header; what fails while it is open is the file's fault."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            yield file, json.loads((file.metadata() or {})["run"])
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            "this is no readable checkpoint",
+            where=str(path),
+            got=f"{type(error).__name__}: {error}",
+            remedy="use another file, or delete this one to start anew",
+        ) from None
 
 
 def fingerprint(recipe: Recipe, task: Task) -> str:

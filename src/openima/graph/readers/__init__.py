@@ -129,7 +129,7 @@ def _read(
                 "a table of nodes is half a graph",
                 where=str(data),
                 expected="a table of edges too",
-                remedy="read_graph(nodes, edges), or a folder with files nodes.* and edges.*",
+                remedy="pass both tables, or a folder with files nodes.* and edges.*",
             )
         return form.read(data, Path(edges), **options)
     if edges is not None:

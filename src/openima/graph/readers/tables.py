@@ -122,14 +122,14 @@ def _find(folder: Path, stem: str) -> Path:
             where=str(folder),
             expected=wanted,
             got=others or "an empty folder",
-            remedy="rename the file, or pass both files: read_graph(nodes, edges)",
+            remedy="rename the file, or pass both files",
         )
     raise InputError(
         f"the folder has more than one {stem} table",
         where=str(folder),
         expected=wanted,
         got=" and ".join(path.name for path in found),
-        remedy="remove one, or pass both files: read_graph(nodes, edges)",
+        remedy="remove one, or pass both files",
     )
 
 
