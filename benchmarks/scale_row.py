@@ -10,8 +10,8 @@ import json
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import wraps
 from pathlib import Path
@@ -28,19 +28,12 @@ from openima.graph.task import LabelledGraph, Task
 from openima.methods import Recipe, get_recipe
 from openima.metrics.accuracy import open_world_accuracy
 from openima.predict.clustering import CLUSTERINGS
-from openima.train import trainer
+from openima.train import steps
 from openima.train.batching import Nodes, ShuffledBatches, n_steps
+from openima.train.evaluate import evaluate
 from openima.train.learned import Look
 from openima.train.memory import keep_freed_memory, trim
-from openima.train.steps import steps_of
 from openima.train.trainer import Run
-
-STAGES = {
-    "sampling": "openima.train.steps.prepared",
-    "look": "openima.train.learned.embed_all",
-    "metrics": "openima.train.trainer.evaluate",
-}
-"""Parts of an epoch, by the function that does each."""
 
 SETTINGS: dict[str, Any] = {"device": "cpu"}
 """Settings other than those for ogbn-products."""
@@ -82,22 +75,6 @@ class Watch:
 
         return wrapped
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Time every stage while the body runs."""
-        patches = []
-        for name, path in STAGES.items():
-            module, _, function = path.rpartition(".")
-            of_module = __import__(module, fromlist=[function])
-            patches.append(patch(path, self.timed(name, getattr(of_module, function))))
-        for one in patches:
-            one.start()
-        try:
-            yield
-        finally:
-            for one in patches:
-                one.stop()
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="One row of benchmarks/scale.py.")
@@ -125,7 +102,8 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     kept = options.folder / f"kept-{options.key}"
     kept.mkdir(exist_ok=True)
     found: dict[str, Any] = {}
-    with watch.watching(), keep_freed_memory():
+    timed = watch.timed("sampling", steps.prepared)
+    with patch("openima.train.steps.prepared", timed), keep_freed_memory():
         for stage in (train, look, judge):
             path = kept / f"{stage.__name__}.json"
             if not path.exists():
@@ -170,8 +148,8 @@ def train(run: Run, watch: Watch, options: argparse.Namespace, kept: Path) -> di
     watch.seconds.pop("sampling", None)
     cpu, wall = time.process_time(), time.perf_counter()
     taken = 0
-    with closing(steps_of(run)) as steps:
-        for step in steps:
+    with closing(steps.steps_of(run)) as made:
+        for step in made:
             run._learn(step)
             taken += 1
     took = [time.process_time() - cpu, time.perf_counter() - wall]
@@ -185,8 +163,7 @@ def train(run: Run, watch: Watch, options: argparse.Namespace, kept: Path) -> di
 def look(run: Run, watch: Watch, _: argparse.Namespace, kept: Path) -> dict[str, Any]:
     """Look at all nodes; keep what is seen."""
     run.learned.load(load_file(kept / "weights"))
-    watch.seconds.pop("look", None)
-    seen = run.learned.look(run.store, run.near_of_looks, "the benchmark")
+    seen = watch.timed("look", run.learned.look)(run.store, run.near_of_looks, "the benchmark")
     for name in ("z", "logits"):
         np.save(kept / f"{name}.npy", getattr(seen, name))
     return {"seconds": {"look": watch.seconds["look"]}}
@@ -196,15 +173,13 @@ def judge(run: Run, watch: Watch, _: argparse.Namespace, kept: Path) -> dict[str
     """Cluster, select pseudo labels for the next epoch, and measure the groups."""
     z, logits = (np.load(kept / f"{name}.npy") for name in ("z", "logits"))
     snapshot = run.snapshot_of(Look(z, logits, None))
-    cpu, wall = time.process_time(), time.perf_counter()
-    run.objective.on_epoch_start(run.epoch + 2, snapshot)
-    clustering = [time.process_time() - cpu, time.perf_counter() - wall]
-    watch.seconds.pop("metrics", None)
-    row = trainer.evaluate(run.task, snapshot, run.recipe.predictor(snapshot))
+    watch.timed("clustering", run.objective.on_epoch_start)(run.epoch + 2, snapshot)
+    groups = run.recipe.predictor(snapshot)
+    row = watch.timed("metrics", evaluate)(run.task, snapshot, groups)
     by_clusters = open_world_accuracy(
         snapshot.clusters.labels[run.task.test], truth_of(run.task), run.task.n_seen
     )
-    seconds = {"clustering": clustering, "metrics": watch.seconds["metrics"]}
+    seconds = {name: watch.seconds[name] for name in ("clustering", "metrics")}
     shown = {name: row[name] for name in ("all", "seen", "novel", "sc", "val_acc")}
     return {"seconds": seconds, "accuracy": shown, "by_clusters": asdict(by_clusters)}
 

@@ -12,6 +12,7 @@ import pytest
 from benchmarks import scale, scale_row
 from benchmarks.scale import Shape
 from benchmarks.scale_row import measured
+from openima.train.trainer import Run
 
 OPTIONS = {
     "threads": 1,
@@ -61,7 +62,7 @@ def test_a_row_that_is_killed_goes_on_with_its_stage(
     with pytest.raises(KeyboardInterrupt):
         measured(options(tmp_path))
     monkeypatch.setattr(scale_row, "judge", judge)
-    monkeypatch.setattr(scale_row.Run, "_learn", killed)
+    monkeypatch.setattr(Run, "_learn", killed)
     assert measured(options(tmp_path))["steps_taken"] == 2
 
 

@@ -50,8 +50,8 @@ def test_sums_and_gradients_are_those_of_dense_matrices(
         monkeypatch.setattr(module, "LARGE", 1)
         monkeypatch.setattr(module, "PART", part)
     parts = drawn(block)
-    wanted = [x.clone().requires_grad_() for x in parts]
-    expected = by_matrices(*wanted, block)
+    pieces, maps, weights = wanted = [x.clone().requires_grad_() for x in parts]
+    expected = by_matrices(pieces, maps, weights, block)
     torch.testing.assert_close(mapped_sums(*parts, block), expected.detach().float())
 
     grad = torch.randn(expected.shape, generator=torch.Generator().manual_seed(1))
