@@ -160,14 +160,13 @@ def table(rows: Sequence[Row]) -> str:
     lines = [
         "| row | nodes | links | labelled a step | load | prepare | a step | sampling | look "
         "| clustering | metrics | epoch CPU | epoch wall | nodes/s | peak GB "
-        "| all / seen / novel % | steps |",
-        "|" + "---|" * 17,
+        "| all / seen / novel %, head | clusters | steps |",
+        "|" + "---|" * 18,
     ]
     for row in rows:
         cpu, wall = epoch(row)
         seconds = {name: f"{cpu_s:.1f}" for name, (cpu_s, _) in row["seconds"].items()}
         of_step = row["step_seconds"][0] / row["steps_taken"]
-        found = row["accuracy"]
         taken = "all" if row["steps"] == row["steps_taken"] else f"{row['steps_taken']} of"
         cells = [
             row["name"],
@@ -182,7 +181,10 @@ def table(rows: Sequence[Row]) -> str:
             f"{wall:,.0f}",
             f"{row['nodes'] / wall:,.0f}",
             f"{row['peak_gb']:.1f}",
-            " / ".join(f"{100 * found[name]:.0f}" for name in ("all", "seen", "novel")),
+            *(
+                " / ".join(f"{100 * found[name]:.0f}" for name in ("all", "seen", "novel"))
+                for found in (row["accuracy"], row["by_clusters"])
+            ),
             f"{taken} {row['steps']}",
         ]
         lines.append("| " + " | ".join(cells) + " |")

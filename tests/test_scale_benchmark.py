@@ -95,6 +95,7 @@ def fake(name: str, nodes: int, **changes: Any) -> dict[str, Any]:
         "seconds": {**seconds, "sampling": [0.4, 0.4]},
         "peak_gb": 3.0,
         "accuracy": {"all": 0.5, "seen": 0.6, "novel": 0.4},
+        "by_clusters": {"all": 0.7, "seen": 0.8, "novel": 0.6},
         **changes,
     }
 
@@ -105,7 +106,7 @@ def test_an_epoch_is_reckoned_from_its_steps() -> None:
     table = scale.table([fake("100k", 100_000)])
     assert "| 2 of 10 |" in table
     assert "| 10% |" in table
-    assert "| 50 / 60 / 40 |" in table
+    assert "| 50 / 60 / 40 | 70 / 80 / 60 |" in table
 
 
 def test_bounds_are_held_or_not() -> None:
