@@ -103,7 +103,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     kept.mkdir(exist_ok=True)
     found: dict[str, Any] = {}
     timed = watch.timed("sampling", steps.prepared)
-    with patch("openima.train.steps.prepared", timed), keep_freed_memory():
+    with patch("openima.train.steps.prepared", timed), keep_freed_memory(of_any_size=True):
         for stage in (train, look, judge):
             path = kept / f"{stage.__name__}.json"
             if not path.exists():

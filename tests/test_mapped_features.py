@@ -20,6 +20,7 @@ SMALL: dict[str, Any] = {"hidden": 8, "heads": 2, "batch_size": 40, "fan_outs": 
 @pytest.fixture
 def folder(tiny_task: Task, tmp_path: Path) -> Path:
     graph = tiny_task.graph
+    assert isinstance(graph.features, np.ndarray)
     np.save(tmp_path / "x.npy", graph.features)
     names = np.asarray([*tiny_task.class_names, ""])
     ids = np.arange(graph.n_nodes)
