@@ -50,7 +50,7 @@ def test_sums_and_gradients_are_those_of_dense_matrices(
         monkeypatch.setattr(module, "LARGE", 1)
         monkeypatch.setattr(module, "PART", part)
     parts = drawn(block)
-    pieces, maps, weights = wanted = [x.clone().requires_grad_() for x in parts]
+    pieces, maps, weights = (x.clone().requires_grad_() for x in parts)
     expected = by_matrices(pieces, maps, weights, block)
     torch.testing.assert_close(mapped_sums(*parts, block), expected.detach().float())
 
@@ -60,8 +60,9 @@ def test_sums_and_gradients_are_those_of_dense_matrices(
     assert found.sums is not None
     by_source = parts[2].t().index_select(0, block.by_source.entries)
     d_pieces = to_pieces(found.sums, by_source.contiguous(), block.by_source)
-    for got, x in zip((d_pieces, found.maps, found.weights), wanted, strict=True):
-        torch.testing.assert_close(got, x.grad)
+    torch.testing.assert_close(d_pieces, pieces.grad)
+    torch.testing.assert_close(found.maps, maps.grad)
+    torch.testing.assert_close(found.weights, weights.grad)
     assert gradients(grad, *parts, block, to_sums=False).sums is None
 
 
