@@ -7,8 +7,9 @@
 Each row is a process of its own, which trains `--epochs` and shows the last, with all terms of the
 loss; the first is the warm-up if there are more. With `--steps-limit` each takes so many steps,
 which are multiplied up to a whole epoch; the table says so, and accuracy is then that of so few
-steps. Rows are kept in `--out` as they come and are not measured again. Graphs are made once and
-kept in `--graphs`. Linux only, for it reads /proc.
+steps. Rows are kept in `--out` as they come and are not measured again, and a row that was killed
+goes on with the stage that it was in. Graphs are made once and kept in `--graphs`. Linux only, for
+it reads /proc.
 
 The exit status is 1 if a bound of `bounds` is not held.
 """
@@ -16,6 +17,7 @@ The exit status is 1 if a bound of `bounds` is not held.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import os
@@ -100,13 +102,18 @@ def asked_for(name: str, options: argparse.Namespace) -> Row:
     return {"row": name, **{key: getattr(options, key) for key in PASSED_ON}}
 
 
+def key_of(asked: Row) -> str:
+    """Name the files in which a row keeps its stages, should it be killed."""
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:12]
+
+
 def measure(name: str, options: argparse.Namespace) -> Row:
     """Make the graph, if it is not there, and measure the row, each in its own process."""
     shape, folder = SHAPES[name], options.graphs / name
     if not (folder / "labels.npy").exists():
         make(shape, folder)
     command = [sys.executable, "-m", "benchmarks.scale_row", str(folder.resolve())]
-    command += ["--per-class", str(shape.per_class)]
+    command += ["--per-class", str(shape.per_class), "--key", key_of(asked_for(name, options))]
     for key in PASSED_ON:
         value = getattr(options, key)
         command += [] if value is None else [f"--{key.replace('_', '-')}", str(value)]
@@ -139,10 +146,9 @@ def make(shape: Shape, folder: Path) -> None:
 
 def epoch(row: Row) -> tuple[float, float]:
     """Return the CPU and wall seconds of a whole epoch, its steps multiplied up."""
-    more = row["steps"] / row["steps_taken"] - 1.0
-    cpu, wall = (
-        whole + more * steps for whole, steps in zip(row["epoch"], row["step_seconds"], strict=True)
-    )
+    more = row["steps"] / row["steps_taken"]
+    rest = [row["seconds"][stage] for stage in ("look", "clustering", "metrics")]
+    cpu, wall = (more * row["step_seconds"][i] + sum(part[i] for part in rest) for i in (0, 1))
     return cpu, wall
 
 
@@ -154,14 +160,13 @@ def table(rows: Sequence[Row]) -> str:
     lines = [
         "| row | nodes | links | labelled a step | load | prepare | a step | sampling | look "
         "| clustering | metrics | epoch CPU | epoch wall | nodes/s | peak GB "
-        "| all / seen / novel % | steps |",
-        "|" + "---|" * 17,
+        "| all / seen / novel %, head | clusters | steps |",
+        "|" + "---|" * 18,
     ]
     for row in rows:
         cpu, wall = epoch(row)
         seconds = {name: f"{cpu_s:.1f}" for name, (cpu_s, _) in row["seconds"].items()}
         of_step = row["step_seconds"][0] / row["steps_taken"]
-        found = row["accuracy"]
         taken = "all" if row["steps"] == row["steps_taken"] else f"{row['steps_taken']} of"
         cells = [
             row["name"],
@@ -176,7 +181,10 @@ def table(rows: Sequence[Row]) -> str:
             f"{wall:,.0f}",
             f"{row['nodes'] / wall:,.0f}",
             f"{row['peak_gb']:.1f}",
-            " / ".join(f"{100 * found[name]:.0f}" for name in ("all", "seen", "novel")),
+            *(
+                " / ".join(f"{100 * found[name]:.0f}" for name in ("all", "seen", "novel"))
+                for found in (row["accuracy"], row["by_clusters"])
+            ),
             f"{taken} {row['steps']}",
         ]
         lines.append("| " + " | ".join(cells) + " |")

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -19,21 +21,19 @@ from unittest.mock import patch
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors.torch import load_file, save_file
 
 from openima.graph.graph import Graph
 from openima.graph.task import LabelledGraph, Task
-from openima.methods import get_recipe
+from openima.methods import Recipe, get_recipe
+from openima.metrics.accuracy import open_world_accuracy
 from openima.predict.clustering import CLUSTERINGS
+from openima.train import steps
 from openima.train.batching import Nodes, ShuffledBatches, n_steps
-from openima.train.memory import keep_freed_memory
+from openima.train.evaluate import evaluate
+from openima.train.learned import Look
+from openima.train.memory import keep_freed_memory, trim
 from openima.train.trainer import Run
-
-STAGES = {
-    "sampling": "openima.train.steps.prepared",
-    "look": "openima.train.learned.embed_all",
-    "metrics": "openima.train.trainer.evaluate",
-}
-"""Parts of an epoch, by the function that does each; clustering is timed where it is called."""
 
 SETTINGS: dict[str, Any] = {"device": "cpu"}
 """Settings other than those for ogbn-products."""
@@ -75,28 +75,11 @@ class Watch:
 
         return wrapped
 
-    @contextmanager
-    def watching(self, clustering: type[Any]) -> Iterator[None]:
-        """Time every stage while the body runs."""
-        patches = []
-        for name, path in STAGES.items():
-            module, _, function = path.rpartition(".")
-            of_module = __import__(module, fromlist=[function])
-            patches.append(patch(path, self.timed(name, getattr(of_module, function))))
-        called = self.timed("clustering", clustering.__call__)
-        patches.append(patch.object(clustering, "__call__", called))
-        for one in patches:
-            one.start()
-        try:
-            yield
-        finally:
-            for one in patches:
-                one.stop()
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="One row of benchmarks/scale.py.")
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--key", default="row", help="names what is kept for another process")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--steps-limit", type=int)
@@ -111,55 +94,99 @@ def main() -> None:
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
+    """Go through the stages of the last epoch; what an earlier process finished is not repeated."""
     watch = Watch()
     task = watch.timed("load", load)(options.folder, options.per_class)
-    settings = {"warm_up": options.epochs > 1, **SETTINGS}  # a single epoch has all terms
-    if options.ce_nodes is not None:
-        settings["ce_nodes"] = options.ce_nodes
-    recipe = get_recipe(options.method).for_dataset("ogbn-products").with_settings(**settings)
-    clustering = recipe.train.clustering
-    if options.clustering is not None:
-        chosen = {} if options.n_init is None else {"n_init": options.n_init}
-        clustering = CLUSTERINGS[options.clustering](**chosen)
-    total = n_steps(task.graph.n_nodes, recipe.train.batch_size)
-    taken = min(total, options.steps_limit or total)
-    recipe = recipe.with_settings(clustering=clustering, batching=FirstBatches(taken))
+    recipe = recipe_of(options, task.graph.n_nodes)
     run = watch.timed("prepare", Run)(task, recipe)
-    with watch.watching(type(clustering)), keep_freed_memory():
-        for _ in range(options.epochs):  # the last one is that which is shown
-            for name in (*STAGES, "clustering"):
-                watch.seconds.pop(name, None)
-            steps, whole = one_epoch(run)
-    row = run.rows[-1]
+    kept = options.folder / f"kept-{options.key}"
+    kept.mkdir(exist_ok=True)
+    found: dict[str, Any] = {}
+    timed = watch.timed("sampling", steps.prepared)
+    with patch("openima.train.steps.prepared", timed), keep_freed_memory(of_any_size=True):
+        for stage in (train, look, judge):
+            path = kept / f"{stage.__name__}.json"
+            if not path.exists():
+                outcome = stage(run, watch, options, kept)
+                path.write_text(json.dumps({**outcome, "peak_gb": peak() / 1e9}))
+            of_stage = json.loads(path.read_text())
+            found["peak_gb"] = max(found.get("peak_gb", 0.0), of_stage.pop("peak_gb"))
+            found["seconds"] = {**found.get("seconds", {}), **of_stage.pop("seconds")}
+            found |= of_stage
+    for name in ("load", "prepare"):
+        found["seconds"][name] = watch.seconds[name]
+    shutil.rmtree(kept)
     return {
         "nodes": task.graph.n_nodes,
         "edges": task.graph.n_edges,
         "features": task.graph.n_features,
         "labelled": len(task.train),
-        "steps": total,
-        "steps_taken": taken,
-        "step_seconds": steps,
-        "seconds": watch.seconds,
-        "epochs": options.epochs,
-        "epoch": whole,
-        "peak_gb": peak() / 1e9,
-        "accuracy": {name: row[name] for name in ("all", "seen", "novel", "sc", "val_acc")},
-        "threads": options.threads,
-        "ce_nodes": options.ce_nodes,
-        "method": options.method,
-        "clustering": repr(clustering),
+        "steps": n_steps(task.graph.n_nodes, recipe.train.batch_size),
+        **{name: getattr(options, name) for name in ("threads", "epochs", "ce_nodes", "method")},
+        "clustering": repr(recipe.train.clustering),
+        **found,
     }
 
 
-def one_epoch(run: Run) -> tuple[list[float], list[float]]:
-    """Train an epoch as `train` does, and cluster for the next one.
+def recipe_of(options: argparse.Namespace, n_nodes: int) -> Recipe:
+    settings = {"warm_up": options.epochs > 1, **SETTINGS}  # a single epoch has all terms
+    if options.ce_nodes is not None:
+        settings["ce_nodes"] = options.ce_nodes
+    if options.clustering is not None:
+        chosen = {} if options.n_init is None else {"n_init": options.n_init}
+        settings["clustering"] = CLUSTERINGS[options.clustering](**chosen)
+    recipe = get_recipe(options.method).for_dataset("ogbn-products").with_settings(**settings)
+    limit = options.steps_limit or n_steps(n_nodes, recipe.train.batch_size)
+    return recipe.with_settings(batching=FirstBatches(limit))
 
-    Returns the CPU and wall seconds of its steps and of the whole.
-    """
+
+def train(run: Run, watch: Watch, options: argparse.Namespace, kept: Path) -> dict[str, Any]:
+    """Take the steps of the last epoch, after whole epochs before it; keep the weights."""
+    for _ in range(options.epochs - 1):
+        deque(run.one_epoch(), maxlen=0)
+    run._begin_epoch()
+    watch.seconds.pop("sampling", None)
     cpu, wall = time.process_time(), time.perf_counter()
-    took = [[time.process_time() - cpu, time.perf_counter() - wall] for _ in run.one_epoch()]
-    run.objective.on_epoch_start(run.epoch + 1, run.snapshot)
-    return took[-1], [time.process_time() - cpu, time.perf_counter() - wall]
+    taken = 0
+    with closing(steps.steps_of(run)) as made:
+        for step in made:
+            run._learn(step)
+            taken += 1
+    took = [time.process_time() - cpu, time.perf_counter() - wall]
+    run.optimiser.zero_grad(set_to_none=True)
+    trim()
+    save_file({k: v.contiguous() for k, v in run.learned.state().items()}, kept / "weights")
+    sampling = {"sampling": watch.seconds["sampling"]}
+    return {"steps_taken": taken, "step_seconds": took, "seconds": sampling}
+
+
+def look(run: Run, watch: Watch, _: argparse.Namespace, kept: Path) -> dict[str, Any]:
+    """Look at all nodes; keep what is seen."""
+    run.learned.load(load_file(kept / "weights"))
+    seen = watch.timed("look", run.learned.look)(run.store, run.near_of_looks, "the benchmark")
+    for name in ("z", "logits"):
+        np.save(kept / f"{name}.npy", getattr(seen, name))
+    return {"seconds": {"look": watch.seconds["look"]}}
+
+
+def judge(run: Run, watch: Watch, _: argparse.Namespace, kept: Path) -> dict[str, Any]:
+    """Cluster, select pseudo labels for the next epoch, and measure the groups."""
+    z, logits = (np.load(kept / f"{name}.npy") for name in ("z", "logits"))
+    snapshot = run.snapshot_of(Look(z, logits, None))
+    watch.timed("clustering", run.objective.on_epoch_start)(run.epoch + 2, snapshot)
+    groups = run.recipe.predictor(snapshot)
+    row = watch.timed("metrics", evaluate)(run.task, snapshot, groups)
+    by_clusters = open_world_accuracy(
+        snapshot.clusters.labels[run.task.test], truth_of(run.task), run.task.n_seen
+    )
+    seconds = {name: watch.seconds[name] for name in ("clustering", "metrics")}
+    shown = {name: row[name] for name in ("all", "seen", "novel", "sc", "val_acc")}
+    return {"seconds": seconds, "accuracy": shown, "by_clusters": asdict(by_clusters)}
+
+
+def truth_of(task: Task) -> NDArray[np.int64]:
+    assert task.truth is not None
+    return task.truth[task.test]
 
 
 def load(folder: Path, per_class: int) -> Task:

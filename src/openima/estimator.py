@@ -200,7 +200,8 @@ class OpenWorldClassifier(BaseEstimator):
         if isinstance(data, Graph | Task):
             return data if isinstance(data, Graph) else data.graph
         fitted = self._fitted()
-        of_fit = {k: v for k, v in fitted.source["read"].items() if k not in _OF_ONE_GRAPH}
+        read = fitted.source["read"]
+        of_fit = {k: v for k, v in read.items() if not (k in _OF_ONE_GRAPH or _is_file(v))}
         read_already = isinstance(data, LabelledGraph) or is_dataset(data)
         options = dict(read_options) if read_already else {**of_fit, **read_options}
         if options.get("text"):
@@ -227,6 +228,11 @@ class OpenWorldClassifier(BaseEstimator):
 
 _OF_ONE_GRAPH = ("edges", "unknown")
 """Options of reading that say nothing about another graph."""
+
+
+def _is_file(value: Any) -> bool:
+    """Tell whether an option names the features of the nodes of one graph."""
+    return isinstance(value, str) and value.endswith(".npy")
 
 
 def _source(data: Any, task: Task, read_options: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,11 @@ class TrainConfig:
     device: str = "auto"
     precision: Literal["float32", "bfloat16"] = "float32"
 
+    @property
+    def samples(self) -> bool:
+        """Whether steps look at samples of neighbours, as they do on large graphs."""
+        return any(fan_out is not None for fan_out in self.fan_outs)
+
     def __post_init__(self) -> None:
         """Refuse settings with which nothing can be learned."""
         for name in ("epochs", "batch_size", "look_fan_out"):

@@ -7,9 +7,10 @@ import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # numbers of glibc's mallopt
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4  # numbers of glibc's mallopt
 _WHILE_TRAINING = {_TRIM_THRESHOLD: 2**31 - 1, _MMAP_THRESHOLD: 32 << 20}
-_USUAL = {_TRIM_THRESHOLD: 128 << 10, _MMAP_THRESHOLD: 128 << 10}
+_OF_ANY_SIZE = {**_WHILE_TRAINING, _MMAP_MAX: 0}
+_USUAL = {_TRIM_THRESHOLD: 128 << 10, _MMAP_THRESHOLD: 128 << 10, _MMAP_MAX: 65536}
 
 
 def trim() -> None:
@@ -19,19 +20,20 @@ def trim() -> None:
 
 
 @contextmanager
-def keep_freed_memory() -> Iterator[None]:
+def keep_freed_memory(*, of_any_size: bool = False) -> Iterator[None]:
     """Let the C library reuse blocks of up to 32 MB while the body runs; give all back after it.
 
     A step allocates the same temporaries again and again. By default glibc returns each large
     block to the system and the next one must be cleared page by page, which takes a fifth of a
     step. Larger blocks are returned as usual: keeping them too would gain a few percent and cost
-    a tenth of the memory. Elsewhere than on glibc nothing happens.
+    a tenth of the memory. On large graphs most blocks are larger, and a quarter of a step goes
+    into clearing them: `of_any_size` keeps all. Elsewhere than on glibc nothing happens.
     """
     if platform.libc_ver()[0] != "glibc":
         yield
         return
     libc = ctypes.CDLL(None)
-    for option, value in _WHILE_TRAINING.items():
+    for option, value in (_OF_ANY_SIZE if of_any_size else _WHILE_TRAINING).items():
         libc.mallopt(option, value)
     try:
         yield

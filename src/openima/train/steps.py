@@ -21,7 +21,7 @@ def steps_of(run: Run) -> Generator[Step, None, None]:
     config, n_nodes = run.recipe.train, run.task.graph.n_nodes
     batches = config.batching(run.task.train, n_nodes, config.batch_size, run.rng)
     steps = (prepared(run, nodes) for nodes in batches)
-    return steps if config.fan_outs == (None, None) else prefetched(steps)
+    return prefetched(steps) if config.samples else steps
 
 
 def prepared(run: Run, nodes: NDArray[np.int64]) -> Step:

@@ -106,7 +106,7 @@ def train(
         saved.restore(run)
     epochs, last_saved = recipe.train.epochs, time.monotonic()
     with (
-        keep_freed_memory(),
+        keep_freed_memory(of_any_size=recipe.train.samples),
         matmul_precision(recipe.train.precision),
         epoch_bar(recipe.title, epochs, run.n_steps, shown=progress) as bar,
     ):
