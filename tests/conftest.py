@@ -34,16 +34,28 @@ def tiny_task() -> Task:
     return graph.open_world_task(seed=0, per_class=8)
 
 
+OF_SOME = {"projector": (64, 16), "base_epochs": 2}
+"""Small settings that some methods have: three epochs go through both phases of OpenLDN."""
+
+
 @pytest.fixture(scope="session")
 def tiny() -> Callable[..., Recipe]:
     """Return a function that makes a recipe small and short: `tiny("openima", seed=3)`."""
 
     def make(name: str = "openima", **settings: object) -> Recipe:
+        recipe = get_recipe(name)
         small: dict[str, object] = {"hidden": 16, "heads": 2, "epochs": 3, "batch_size": 64}
         small |= {"learning_rate": 1e-2, "clustering": KMeansClustering(n_init=2), "device": "cpu"}
-        return get_recipe(name).with_settings(**{**small, **settings})
+        small |= {k: value for k, value in OF_SOME.items() if hasattr(recipe.config, k)}
+        return recipe.with_settings(**{**small, **settings})
 
     return make
+
+
+@pytest.fixture(scope="session", params=[None, 5], ids=["full", "sampled"])
+def neighbours(request: pytest.FixtureRequest) -> dict[str, object]:
+    """Make settings that take all neighbours of a node into account, or five drawn anew."""
+    return {"fan_outs": (request.param, request.param)}
 
 
 @pytest.fixture(scope="session")

@@ -11,13 +11,16 @@ import scipy.sparse as sp
 import torch
 from sklearn.metrics import roc_auc_score
 
+from openima.fitted import Fitted
 from openima.graph.task import Task
 from openima.methods import Recipe, get_recipe, recipes
 from openima.methods.base import Objective
 from openima.metrics import open_world_accuracy, silhouette
+from openima.model_files import load_fitted, save_fitted
 from openima.train.trainer import Run, TrainResult, train
 
 Tiny = Callable[..., Recipe]
+Settings = dict[str, object]
 TIMES = ["seconds", "cpu_seconds", "cpu_seconds_steps"]
 PROMISED = {"epoch", "sc", "val_acc", "all", "seen", "novel", *TIMES}
 every_recipe = pytest.mark.parametrize("name", sorted(recipes()))
@@ -49,7 +52,7 @@ def test_is_described(name: str) -> None:
 
 
 @every_recipe
-def test_beats_chance_by_far(tiny_task: Task, tiny: Tiny, name: str) -> None:
+def test_beats_chance_by_far(tiny_task: Task, tiny: Tiny, neighbours: Settings, name: str) -> None:
     rng = np.random.default_rng(0)
     assert tiny_task.truth is not None
     truth = tiny_task.truth[tiny_task.test]
@@ -58,17 +61,17 @@ def test_beats_chance_by_far(tiny_task: Task, tiny: Tiny, name: str) -> None:
         for _ in range(20)
     ]
     needed = np.mean(at_random) + MARGIN
-    assert any(found > needed for found in of_seeds(tiny_task, tiny(name, epochs=10)))
+    assert any(found > needed for found in of_seeds(tiny_task, tiny(name, epochs=10, **neighbours)))
 
 
 @every_recipe
-def test_learns(tiny_task: Task, tiny: Tiny, name: str) -> None:
+def test_learns(tiny_task: Task, tiny: Tiny, neighbours: Settings, name: str) -> None:
     """Test nodes of seen classes stand apart more clearly than where the encoder is untrained.
 
     That is the one thing that labels of seen classes give to every method. New classes need not:
     nothing pulls them apart in a detector. It has to tell new nodes from others instead.
     """
-    recipe = tiny(name, epochs=10)
+    recipe = tiny(name, epochs=10, **neighbours)
     before = Run(tiny_task, recipe).encoder.state_dict()["layers.0.weight"].clone()
     untrained = fit(tiny_task, recipe.with_settings(epochs=1, learning_rate=1e-30))
     assert torch.equal(untrained.encoder.state_dict()["layers.0.weight"], before)
@@ -84,8 +87,10 @@ def test_learns(tiny_task: Task, tiny: Tiny, name: str) -> None:
 
 
 @every_recipe
-def test_history_and_result_have_the_promised_form(tiny_task: Task, tiny: Tiny, name: str) -> None:
-    result = fit(tiny_task, tiny(name))
+def test_history_and_result_have_the_promised_form(
+    tiny_task: Task, tiny: Tiny, neighbours: Settings, name: str
+) -> None:
+    result = fit(tiny_task, tiny(name, **neighbours))
     history = result.history
     losses = [column for column in history.columns if column.startswith("loss_")]
     assert losses
@@ -108,9 +113,9 @@ def test_history_and_result_have_the_promised_form(tiny_task: Task, tiny: Tiny, 
 
 @every_recipe
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(
-    tiny_task: Task, tiny: Tiny, name: str
+    tiny_task: Task, tiny: Tiny, neighbours: Settings, name: str
 ) -> None:
-    once, again, other = (fit(tiny_task, tiny(name, seed=seed)) for seed in (5, 5, 6))
+    once, again, other = (fit(tiny_task, tiny(name, seed=seed, **neighbours)) for seed in (5, 5, 6))
     assert once.snapshot.z.tobytes() == again.snapshot.z.tobytes()
     assert once.groups.tobytes() == again.groups.tobytes()
     assert once.snapshot.z.tobytes() != other.snapshot.z.tobytes()
@@ -118,16 +123,35 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(
 
 @every_recipe
 def test_goes_on_from_a_checkpoint_to_the_same_bytes(
-    tiny_task: Task, tiny: Tiny, tmp_path: Path, name: str
+    tiny_task: Task, tiny: Tiny, tmp_path: Path, neighbours: Settings, name: str
 ) -> None:
     path = tmp_path / "run.safetensors"
-    fit(tiny_task, tiny(name, epochs=2), path)
-    resumed, straight = fit(tiny_task, tiny(name), path), fit(tiny_task, tiny(name))
+    fit(tiny_task, tiny(name, epochs=2, **neighbours), path)
+    resumed, straight = (fit(tiny_task, tiny(name, **neighbours), where) for where in (path, None))
     assert resumed.snapshot.z.tobytes() == straight.snapshot.z.tobytes()
     assert resumed.groups.tobytes() == straight.groups.tobytes()
     pd.testing.assert_frame_equal(
         resumed.history.drop(columns=TIMES), straight.history.drop(columns=TIMES), check_exact=True
     )
+
+
+@every_recipe
+def test_what_is_saved_and_loaded_says_the_same_of_any_graph(
+    tiny_task: Task, tiny: Tiny, tmp_path: Path, neighbours: Settings, name: str
+) -> None:
+    fitted = Fitted.of(fit(tiny_task, tiny(name, **neighbours)), {})
+    save_fitted(tmp_path / "model", fitted, {}, force=False)
+    loaded, _ = load_fitted(tmp_path / "model", None)
+    graph = tiny_task.graph
+    other = replace(graph, features=0.5 * np.asarray(graph.features))
+
+    def said(of: Fitted) -> list[bytes]:
+        look = of.model.look(other)
+        parts = [*look, of.model.probabilities(look), *vars(of.model.answer(look)).values()]
+        parts += [*of.look, *vars(of.answer).values()]
+        return [b"" if part is None else part.tobytes() for part in parts]
+
+    assert said(loaded) == said(fitted)
 
 
 @every_recipe

@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 
 from openima.graph.task import Task
 from openima.methods import Recipe, get_recipe, recipes
+from openima.predict.rejection import RULES
 from openima.train.trainer import TrainResult, train
 
 Tiny = Callable[..., Recipe]
+Settings = dict[str, object]
 every_recipe = pytest.mark.parametrize("name", sorted(recipes()))
+DETECTORS = [name for name, recipe in sorted(recipes().items()) if recipe.kind == "detector"]
 
 
 def aligns(recipe: Recipe) -> bool:
@@ -48,8 +51,10 @@ def scrambled(task: Task, nodes: NDArray[np.int64]) -> Task:
 
 
 @every_recipe
-def test_labels_of_test_nodes_change_nothing(tiny_task: Task, tiny: Tiny, name: str) -> None:
-    recipe = tiny(name)
+def test_labels_of_test_nodes_change_nothing(
+    tiny_task: Task, tiny: Tiny, neighbours: Settings, name: str
+) -> None:
+    recipe = tiny(name, **neighbours)
     honest = fit(tiny_task, recipe)
     for task in (scrambled(tiny_task, tiny_task.test), replace(tiny_task, truth=None)):
         result = fit(task, recipe)
@@ -58,6 +63,21 @@ def test_labels_of_test_nodes_change_nothing(tiny_task: Task, tiny: Tiny, name: 
         assert result.history["val_acc"].tolist() == honest.history["val_acc"].tolist()
         assert result.best == honest.best
         assert result.classes().tolist() == honest.classes().tolist()
+
+
+@pytest.mark.parametrize("threshold", RULES)
+@pytest.mark.parametrize("name", DETECTORS)
+def test_thresholds_of_detectors_use_no_hidden_label(
+    tiny_task: Task, tiny: Tiny, name: str, threshold: str
+) -> None:
+    recipe = tiny(name, threshold=threshold)
+    honest = fit(tiny_task, recipe)
+    assert honest.snapshot.novelty is not None
+    for nodes in (tiny_task.test, tiny_task.val):
+        assert outcome(fit(scrambled(tiny_task, nodes), recipe)) == outcome(honest)
+    # The rule is asked, for another one rejects other nodes.
+    other = tiny(name, threshold=next(rule for rule in RULES if rule != threshold))
+    assert outcome(fit(tiny_task, other)) != outcome(honest)
 
 
 @every_recipe
@@ -79,10 +99,10 @@ def test_even_the_truth_of_known_nodes_changes_nothing(
 
 @every_recipe
 def test_labels_of_validation_nodes_change_nothing_learned(
-    tiny_task: Task, tiny: Tiny, name: str
+    tiny_task: Task, tiny: Tiny, neighbours: Settings, name: str
 ) -> None:
     """They may choose the epoch and name the groups, but not change embeddings or groups."""
-    recipe = tiny(name)
+    recipe = tiny(name, **neighbours)
     if aligns(recipe):
         recipe = recipe.with_settings(align_on="train")
     honest = fit(tiny_task, recipe)
