@@ -15,6 +15,7 @@ from openima.graph.blocks import Block, Reach
 from openima.graph.task import Task
 from openima.methods import get_recipe
 from openima.methods.base import Batch, Known, Recipe, Step, Views
+from openima.methods.bilevel import moved
 from openima.methods.openldn import OpenLDN, OpenLDNConfig, most_confident
 from openima.nn.encoder import Embedding, Encoder, Hidden
 from openima.nn.rows import DenseRows, Rows
@@ -230,6 +231,36 @@ def test_the_similarity_network_learns_by_the_exact_gradient_after_a_step() -> N
         scale = float(slope.abs().max())
         assert scale > 0
         torch.testing.assert_close(gradient, slope, rtol=5e-3, atol=5e-3 * scale)
+
+
+def test_through_graph_attention_it_equals_differences_of_the_loss_after_the_step(
+    tiny_task: Task, tiny: Tiny
+) -> None:
+    """Along the gradient found, the loss after a long step changes as fast as the gradient says."""
+    run = Run(tiny_task, tiny("openldn", inner_rate=1.0))
+    run._begin_epoch()
+    step, model = run._prepared(np.arange(tiny_task.graph.n_nodes)), run.objective
+    assert isinstance(model, OpenLDN)
+    labels, rows = run.known.labels[step.batch.nodes], step.batch.rows
+    state = step.generator.get_state()
+    gradient = model.simnet_gradients(step)
+    length = torch.cat([part.flatten() for part in gradient]).norm().item()
+    theta = [*step.encoder.parameters(), *model.head.parameters()]
+    omega = list(model.simnet.parameters())
+
+    def loss_after(way: float) -> float:
+        with moved(omega, gradient, way / length):
+            step.generator.set_state(state)
+            views = step.views()
+            terms = model._base_terms(views, step.batch, model.simnet(views.first.g[rows]))
+            slopes = torch.autograd.grad(torch.stack(list(terms.values())).sum(), theta)
+            with moved(theta, slopes, -1.0), torch.no_grad():
+                step.generator.set_state(state)
+                logits = model.head(step.views().first.g[rows])
+                return F.cross_entropy(logits[labels >= 0], labels[labels >= 0]).item()
+
+    slope = (loss_after(0.1) - loss_after(-0.1)) / 0.2
+    assert slope == pytest.approx(length, rel=0.05)
 
 
 def test_only_the_first_phase_trains_the_similarity_network(tiny_task: Task, tiny: Tiny) -> None:
