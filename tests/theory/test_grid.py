@@ -17,19 +17,19 @@ def test_every_combination_is_a_row_with_the_accuracies_on_both_sides_of_a_root(
     table = accuracy_grid(sigmas, gammas, alphas)
     places = list(zip(table["sigma1"], table["gamma"], table["alpha"], strict=True))
     assert places == list(itertools.product(sigmas, gammas, alphas))
-    for row in table.itertuples():
-        width = row.gamma * row.sigma1
-        distance = row.alpha * (row.sigma1 + width)
-        mixture = TwoGaussians.of(row.sigma1, width, distance)
-        assert abs(excess(mixture, row.threshold)) < 1e-9
-        assert row.acc1 == pytest.approx(normal(row.threshold / row.sigma1))
-        assert row.acc2 == pytest.approx(normal((distance - row.threshold) / width))
+    for sigma1, gamma, alpha, cut, seen, novel in table.to_numpy().tolist():
+        sigma2 = gamma * sigma1
+        distance = alpha * (sigma1 + sigma2)
+        assert abs(excess(TwoGaussians.of(sigma1, sigma2, distance), cut)) < 1e-9
+        assert seen == pytest.approx(normal(cut / sigma1))
+        assert novel == pytest.approx(normal((distance - cut) / sigma2))
 
 
 def test_widths_are_only_a_unit_of_length() -> None:
     table = accuracy_grid()
     assert len(table) == 3 * 11 * 36
-    spread = table.groupby(["gamma", "alpha"])[["acc1", "acc2"]].agg(lambda v: v.max() - v.min())
+    by_rates = table.groupby(["gamma", "alpha"])[["acc1", "acc2"]]
+    spread = by_rates.max() - by_rates.min()
     assert spread.to_numpy().max() < 1e-12
     within = table[table["alpha"] >= 3][["acc1", "acc2"]]
     assert within.to_numpy().min() >= 0.95  # the second claim of the theorem
