@@ -292,7 +292,7 @@ def test_nothing_that_was_passed_is_changed(graph: LabelledGraph) -> None:
         ({"n_novel": -1}, "n_novel cannot be negative"),
         ({"n_novel": 1.5}, "n_novel is a whole number"),
         ({"n_novel": "2"}, "n_novel is a whole number"),
-        ({"n_novel": 119}, "cannot be put into 121 clusters"),
+        ({"n_novel": 119}, "cannot be put into 121 classes"),
         ({"n_novel": 2, "val_share": 1.0}, "val_share is a share"),
         ({"n_novel": 2, "val_share": "some"}, "val_share is a share"),
         ({"n_novel": 2, "epochs": 0}, "epochs must be at least 1"),

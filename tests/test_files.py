@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from openima.errors import InputError
-from openima.files import complete_folder, refuse_taken
+from openima.files import complete_file, complete_folder, refuse_taken
 
 MARKER = "run.json"
 
@@ -94,3 +94,22 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"cannot be made.*can be written to"):
         fill(tmp_path / "file" / "out", "first")
+
+
+def test_a_file_is_replaced_at_once_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+
+    def write(content: str, error: Exception | None = None) -> None:
+        with complete_file(path) as partial:
+            partial.write_text(content)
+            assert path.read_text() == "old"
+            if error:
+                raise error
+
+    with pytest.raises(OSError, match="no space"):
+        write("half of it", OSError("no space"))
+    assert path.read_text() == "old"
+    write("new")
+    assert path.read_text() == "new"
+    assert names(tmp_path) == ["file.txt"]

@@ -1,15 +1,25 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
+
+from openima.cli import app
 
 README = Path(__file__).resolve().parent.parent / "README.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+TEXT = README.read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+SHELL = [
+    block
+    for block in re.findall(r"```sh\n(.*?)```", TEXT, flags=re.DOTALL)
+    if block.startswith("openima ")
+]
 
 
 @pytest.fixture
@@ -39,3 +49,19 @@ def test_every_python_block_runs(block: str, own_files: Path) -> None:
     assert len(result.history) == result.recipe.train.epochs
     assert np.bincount(result.classes()).sum() == result.task.graph.n_nodes
     assert ("checkpoint" in block) == (own_files / "run.safetensors").exists()
+
+
+@pytest.mark.usefixtures("own_files")
+@pytest.mark.parametrize("block", SHELL)
+def test_every_block_of_commands_runs(block: str) -> None:
+    for line in block.splitlines():
+        program, *arguments = shlex.split(line, comments=True)
+        assert program == "openima"
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.stderr
+        if "--out" in arguments:
+            assert Path(arguments[arguments.index("--out") + 1]).exists()
+
+
+def test_there_are_blocks_of_commands() -> None:
+    assert len(SHELL) == 2

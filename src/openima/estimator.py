@@ -24,6 +24,7 @@ from openima.methods.base import Recipe
 from openima.model import Answer
 from openima.model_files import load_fitted, save_fitted
 from openima.report.anndata import is_anndata, write_back
+from openima.train.device import pick_device
 from openima.train.learned import Look
 from openima.train.trainer import train
 
@@ -172,7 +173,9 @@ class OpenWorldClassifier(BaseEstimator):
         if self.epochs is not None:
             own["epochs"] = self.epochs
         plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in own.items()}
-        return with_plain_settings(recipe, {**(self.settings or {}), **plain})
+        recipe = with_plain_settings(recipe, {**(self.settings or {}), **plain})
+        pick_device(recipe.train.device)  # refuses one that cannot be used
+        return recipe
 
     def _take(self, fitted: Fitted) -> OpenWorldClassifier:
         """Set the learned attributes."""

@@ -34,6 +34,7 @@ def refuse_taken(path: Path, *, force: bool, marker: str) -> None:
     if path.exists() and not path.is_dir():
         raise InputError("there is a file of that name", where=where, remedy="choose another name")
     if not path.exists():
+        _refuse_unwritable(path)
         return
     if not force:
         raise InputError(
@@ -47,6 +48,18 @@ def refuse_taken(path: Path, *, force: bool, marker: str) -> None:
             where=where,
             expected=f"a folder that openima wrote, with a file {marker}",
             remedy="choose another name, or remove it yourself",
+        )
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """Refuse a path that cannot be made, because of the nearest folder above it that is there."""
+    above = next(folder for folder in path.resolve().parents if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise InputError(
+            "the folder cannot be made",
+            where=str(path),
+            got=f"{above}, which " + ("cannot be written to" if above.is_dir() else "is a file"),
+            remedy="use a path whose folder can be written to",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
@@ -20,6 +21,9 @@ from openima.graph.readers.common import labels_from_names, labels_from_numbers
 from openima.graph.task import UNKNOWN, LabelledGraph, Task
 
 _log = logging.getLogger(__name__)
+
+_LIKELY_UNKNOWN = ("-1", "?", "unknown", "none", "missing", "undefined", "unlabelled", "unlabeled")
+"""Names of classes, in any case, that are hardly meant to be classes."""
 
 
 def task_of(
@@ -51,6 +55,8 @@ def task_of(
             task = labelled.open_world_task(seed, per_class)
         else:
             _refuse_all_labelled(labelled)
+            if y is None and "unknown" not in read_options:
+                _warn_of_likely_unknown(labelled)
             task = labelled.task(n_novel, val_share=val_share, seed=seed)
     if n_novel is not None:
         task = replace(task, n_novel=n_novel)
@@ -61,6 +67,12 @@ def task_of(
             expected="n_novel, from 0",
             remedy=f"pass n_novel (--novel on the command line): how many classes you expect "
             f"beyond the {task.n_seen} known ones",
+        )
+    if task.n_classes > task.graph.n_nodes:
+        raise InputError(
+            f"{task.graph.n_nodes:,} nodes cannot be put into {task.n_classes:,} classes",
+            where=task.graph.name,
+            remedy="look for fewer new classes",
         )
     if _rows_are_equal(task.graph.features):
         raise InputError(
@@ -91,6 +103,16 @@ def _refuse_all_labelled(labelled: LabelledGraph) -> None:
             remedy="blank the labels to be found, or hide half of the classes to see how well "
             "they are found again: hide_classes=True, --hide-classes on the command line",
         )
+
+
+def _warn_of_likely_unknown(labelled: LabelledGraph) -> None:
+    for name in labelled.class_names:
+        if name.lower() in _LIKELY_UNKNOWN:
+            warnings.warn(
+                f"{labelled.graph.name}: {name!r} is taken for a class; "
+                f"if it means that the class is not known, say so: unknown={name!r}",
+                stacklevel=4,
+            )
 
 
 def labelled_graph(data: Any, y: Any, read_options: Mapping[str, Any]) -> LabelledGraph:

@@ -33,7 +33,9 @@ FILES = {
     "notes.txt": "id",
 }
 TABLES = ("nodes.csv", "edges.csv")
-FIT = ("fit", *TABLES, "--labels", "field", "--novel", "2")
+FIELD = ("--labels", "field")
+FIT = ("fit", *TABLES, *FIELD, "--novel", "2")
+LINKS = ("fit", "links.csv", "edges.csv", *FIELD)
 
 MISUSES: dict[str, tuple[Sequence[str], str]] = {
     "unknown command": (["fot"], "Did you mean 'fit'?"),
@@ -53,31 +55,31 @@ MISUSES: dict[str, tuple[Sequence[str], str]] = {
     "no such text column": ([*FIT, "--text", "words"], "there is no text column 'words'"),
     "no such source column": ([*FIT, "--source", "start"], "there is no source column 'start'"),
     "no such weight column": ([*FIT, "--weight", "w"], "there is no weight column 'w'"),
-    "text as number": (["fit", "texts.csv", "edges.csv"], "or read it as words: --text"),
+    "text as number": (["fit", "texts.csv", "edges.csv"], "or read it as words (--text"),
     "a value that is no label": ([*FIT, "--unknown", "?"], "no label in column 'field' is '?'"),
-    "structural of no kind": (["fit", "links.csv", "edges.csv", "--structural", "x"], "'x'"),
+    "structural of no kind": ([*LINKS, "--structural", "x"], "'x'"),
     "an option of another format": ([*FIT, "--k", "5"], "'k' does not apply"),
     "an empty table": (["fit", "empty.csv", "two.csv"], "the file is empty"),
     "a table without rows": (["fit", "header.csv", "two.csv"], "a header but no rows"),
     "another encoding": (["fit", "latin.csv", "two.csv"], "latin.csv, line 2: the file is not"),
-    "a row too short": (["fit", "ragged.csv", "two.csv"], "ragged.csv, line 3"),
-    "an id twice": (["fit", "twice.csv", "two.csv"], "'p0' is there twice"),
-    "an edge to nowhere": (["fit", "nodes.csv", "astray.csv"], "astray.csv, line 2"),
+    "a row too short": (["fit", "ragged.csv", "two.csv", *FIELD], "ragged.csv, line 3"),
+    "an id twice": (["fit", "twice.csv", "two.csv", *FIELD], "'p0' is there twice"),
+    "an edge to nowhere": (["fit", "nodes.csv", "astray.csv", *FIELD], "astray.csv, line 2"),
     "a damaged npz": (["fit", "graph.npz"], "graph.npz"),
     "a damaged graphml": (["fit", "graph.graphml"], "graph.graphml"),
     "a damaged pt": (["fit", "graph.pt"], "graph.pt"),
     "edges of a graph in one file": (["fit", "graph.npz", "edges.csv"], "has its edges in it"),
-    "no labels": (["fit", *TABLES, "--novel", "2"], "Expected labels of at least two classes"),
-    "one class": (["fit", "one.csv", "two.csv", "--labels", "field"], "only 'a'"),
-    "all labelled": (["fit", "full.csv", "two.csv", "--labels", "field"], "--hide-classes"),
+    "no labels": (["fit", "bare.csv", "edges.csv"], "Expected labels of at least two classes"),
+    "one class": (["fit", "one.csv", "two.csv", *FIELD], "only 'a'"),
+    "all labelled": (["fit", "full.csv", "two.csv", *FIELD], "--hide-classes"),
     "equal features": (
-        ["fit", "same.csv", "two.csv", "--labels", "field", "--novel", "0"],
+        ["fit", "same.csv", "two.csv", *FIELD, "--novel", "0"],
         "nothing tells them apart",
     ),
     "how many new classes": (["fit", *TABLES, "--labels", "field"], "--novel on the command line"),
     "less than no new class": ([*FIT[:-1], "-1"], "--novel"),
     "a word for a number": ([*FIT[:-1], "some"], "--novel"),
-    "more classes than nodes": ([*FIT[:-1], "99"], "cannot be put into 101 clusters"),
+    "more classes than nodes": ([*FIT[:-1], "99"], "cannot be put into 101 classes"),
     "no such method": ([*FIT, "--method", "openina"], "did you mean 'openima'?"),
     "no epochs": ([*FIT, "--epochs", "0"], "--epochs"),
     "a negative seed": ([*FIT, "--seed", "-1"], "--seed"),
@@ -125,7 +127,9 @@ def messy(here: Path) -> Path:
     for name, content in FILES.items():
         raw = content if isinstance(content, bytes) else content.encode()
         (here / name).write_bytes(raw)
-    pd.read_csv("nodes.csv")[["id", "field"]].to_csv("links.csv", index=False)
+    nodes = pd.read_csv("nodes.csv")
+    nodes[["id", "field"]].to_csv("links.csv", index=False)
+    nodes.drop(columns="field").to_csv("bare.csv", index=False)
     (here / "folder").mkdir()
     (here / "other").mkdir()
     (here / "other" / "mine.txt").touch()

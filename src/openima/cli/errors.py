@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from typing import Any
 
@@ -22,10 +21,6 @@ from openima.cli.printing import tell
 from openima.errors import DownloadError, MissingPackageError, OpenimaError
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-_PYTHON = re.compile(
-    r"\b(labels|unknown|id|text|features|source|target|weight|directed|structural|k)="
-)
-"""How messages write the options of `read_graph`, which are options of commands too."""
 _NOT_THE_USERS_FAULT = (DownloadError, MissingPackageError)
 
 
@@ -63,7 +58,7 @@ def refuse(message: str) -> None:
 def _told(error: Exception) -> int:
     """Tell an error and return the exit code for it."""
     if isinstance(error, OpenimaError):
-        refuse(_PYTHON.sub(r"--\1 ", str(error)))
+        refuse(str(error))
         return FAILED if isinstance(error, _NOT_THE_USERS_FAULT) else BAD_INPUT
     usage = getattr(error, "format_message", None)  # typer's own errors
     if usage is not None:

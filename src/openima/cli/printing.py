@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,13 +22,18 @@ from rich.text import Text
 Side = Literal["left", "right"]
 
 _WIDE = 200  # letters of a line at least, where nobody looks at a terminal
-
 _ENDLESS = 1_000_000
+
+_PYTHON = re.compile(
+    r"\b(labels|unknown|id|text|features|source|target|weight|directed|structural|k)="
+)
+"""How messages write the options of `read_graph`, which are options of commands too."""
 
 
 def tell(message: str, *, kind: str = "", style: str = "") -> None:
     """Say something in one line on standard error; `kind` comes first, in a style of its own."""
-    line = Text.assemble((f"{kind}: " if kind else "", style), " ".join(message.split()))
+    message = _PYTHON.sub(r"--\1 ", " ".join(message.split()))
+    line = Text.assemble((f"{kind}: " if kind else "", style), message)
     Console(stderr=True).print(line, soft_wrap=True)
 
 

@@ -69,13 +69,14 @@ def shown(value: str) -> str:
 
 def refuse_text(part: Part, where: str, column: str, value: str) -> NoReturn:
     """Raise the error about text in a column that has to hold numbers."""
-    words = f"drop the column, or read it as words: text={column!r}"
+    use = f"or read it as words (text={column!r}) or as classes (labels={column!r})"
     raise InputError(
         f"column {column!r} holds text where a number belongs",
         where=where,
         expected="a number",
         got=shown(value),
-        remedy="correct the value" + (f", {words}" if part == "nodes" else ", or drop the row"),
+        remedy="correct the value, "
+        + (f"drop the column, {use}" if part == "nodes" else "or drop the row"),
     )
 
 
