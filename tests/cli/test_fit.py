@@ -22,8 +22,10 @@ from openima.graph.datasets import load_dataset
 
 Call = Callable[..., Result]
 Start = Callable[..., "subprocess.Popen[str]"]
-SAME = ("predictions.csv", "predictions.parquet", "classes.csv", "nodes.parquet")
-SAME += ("embeddings.safetensors", "config.toml", "model/model.safetensors")
+SAME = (
+    *("predictions.csv", "predictions.parquet", "classes.csv", "nodes.parquet"),
+    *("embeddings.safetensors", "config.toml", "model/model.safetensors"),
+)
 QUICK = ("--set", "hidden=8", "--set", "heads=1", "--epochs", "1", "--device", "cpu")
 
 

@@ -22,6 +22,7 @@ from openima.nn.rows import DenseRows, Rows
 from openima.predict.predictors import HeadPredictor
 from openima.train.batching import HalfLabelledBatches
 from openima.train.snapshot import Snapshot
+from openima.train.steps import prepared
 from openima.train.trainer import Run, TrainResult, train
 
 Tiny = Callable[..., Recipe]
@@ -239,7 +240,7 @@ def test_through_graph_attention_it_equals_differences_of_the_loss_after_the_ste
     """Along the gradient found, the loss after a long step changes as fast as the gradient says."""
     run = Run(tiny_task, tiny("openldn", inner_rate=1.0))
     run._begin_epoch()
-    step, model = run._prepared(np.arange(tiny_task.graph.n_nodes)), run.objective
+    step, model = prepared(run, np.arange(tiny_task.graph.n_nodes)), run.objective
     assert isinstance(model, OpenLDN)
     labels, rows = run.known.labels[step.batch.nodes], step.batch.rows
     state = step.generator.get_state()
