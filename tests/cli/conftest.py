@@ -29,6 +29,12 @@ QUICK = (
     "--epochs",
     "2",
 )
+HEEDING_CTRL_C = """
+import signal  # what a shell starts in the background ignores it, and so do all below
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from openima.cli import app
+app(prog_name="openima")
+"""
 FIT = ("fit", "nodes.csv", "edges.csv", "--labels", "field", "--novel", "2")
 
 
@@ -104,7 +110,7 @@ def start() -> Start:
     """Return a function that starts a fit in a process of its own: `start(folder, "--quiet")`."""
 
     def run(folder: Path, *more: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "openima.cli", *FIT, *QUICK, *more]
+        command = [sys.executable, "-c", HEEDING_CTRL_C, *FIT, *QUICK, *more]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, cwd=folder, text=True, stdout=pipe, stderr=pipe)
 

@@ -49,7 +49,7 @@ def test_a_fit_prints_its_classes_and_where_its_files_are(here: Path, fit: Call)
 
 
 def test_results_are_on_stdout_and_progress_on_stderr(here: Path, start: Start) -> None:
-    out, err = start(here, "--out", "out").communicate()
+    out, err = start(here, "--out", "out").communicate(timeout=120)
     assert "%" not in out
     assert "Task(" not in out
     assert "novel_1" in out
@@ -178,7 +178,7 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(
     process = start(here, "--out", "out", "--epochs", "100000")
     wait_for(kept, process)
     process.send_signal(by)
-    out, err = process.communicate()
+    out, err = process.communicate(timeout=120)
     assert out == ""
     assert not (here / "out").exists()
     if by == signal.SIGINT:
@@ -216,7 +216,7 @@ def test_resume_starts_where_nothing_is_kept(fit: Call) -> None:
 
 @pytest.mark.usefixtures("here")
 def test_ctrl_c_before_the_first_epoch_says_so(fit: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(OpenWorldClassifier, "fit", interrupt)
