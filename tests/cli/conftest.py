@@ -105,7 +105,7 @@ def start() -> Start:
 
     def run(folder: Path, *more: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "openima.cli", *FIT, *QUICK, *more]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(command, cwd=folder, text=True, **pipes)
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=folder, text=True, stdout=pipe, stderr=pipe)
 
     return run

@@ -22,8 +22,10 @@ from openima.graph.datasets import load_dataset
 
 Call = Callable[..., Result]
 Start = Callable[..., "subprocess.Popen[str]"]
-SAME = ("predictions.csv", "predictions.parquet", "classes.csv", "nodes.parquet")
-SAME += ("embeddings.safetensors", "config.toml", "model/model.safetensors")
+SAME = (
+    *("predictions.csv", "predictions.parquet", "classes.csv", "nodes.parquet"),
+    *("embeddings.safetensors", "config.toml", "model/model.safetensors"),
+)
 QUICK = ("--set", "hidden=8", "--set", "heads=1", "--epochs", "1", "--device", "cpu")
 
 
@@ -214,7 +216,7 @@ def test_resume_starts_where_nothing_is_kept(fit: Call) -> None:
 
 @pytest.mark.usefixtures("here")
 def test_ctrl_c_before_the_first_epoch_says_so(fit: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(OpenWorldClassifier, "fit", interrupt)

@@ -11,7 +11,7 @@ from typer.testing import Result
 
 Call = Callable[..., Result]
 
-FILES = {
+FILES: dict[str, str | bytes] = {
     "broken.toml": "method = openima\n",
     "unknown.toml": 'graph = "nodes.csv"\nnovel = 2\n',
     "unknown_read.toml": "[read]\nlabel = 'field'\n",

@@ -73,7 +73,7 @@ def test_checkpoints_can_be_written_less_often(
     tiny_task: Task, tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, hours = tmp_path / "run.safetensors", iter(range(0, 3600 * 100, 3600))
-    monkeypatch.setattr("openima.train.trainer.time.monotonic", lambda: float(next(hours)))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(hours)))
     train(tiny_task, tiny(epochs=4), checkpoint=path, save_every=3 * 3600 - 1, progress=False)
     assert header(path)["epoch"] == 3  # looked at the clock at 0, then after epochs 1, 2, 3
     rest = tiny(epochs=4)

@@ -170,7 +170,7 @@ def test_options_of_other_formats_are_refused(write: Write, tmp_path: Path) -> N
         ("graph.xlsx", "cannot be told from its name.*'.xlsx'"),
         ("graph.npy", r"ends in \.csv, .*\.npz, \.graphml, \.pt, \.h5ad"),
         ("graph", "no extension"),
-        ("graph.csv", "half a graph.*read_graph"),
+        ("graph.csv", "half a graph.*pass both tables"),
     ],
 )
 def test_files_that_are_no_graph_are_refused(tmp_path: Path, name: str, says: str) -> None:
