@@ -1,5 +1,6 @@
 """The front door, on graphs that train in a second."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from sklearn.utils import estimator_checks
 
 from openima import OpenWorldClassifier, estimator, get_recipe
 from openima.errors import InputError
+from openima.graph.datasets import load_dataset
 from openima.graph.graph import Graph
 from openima.graph.synthetic import synthetic
 from openima.graph.task import LabelledGraph, Task
@@ -347,3 +349,45 @@ def test_clones_and_representations_are_scikit_learns() -> None:
 def test_the_checks_of_scikit_learn_that_need_no_table_pass(check: str) -> None:
     """The others fit a bare table, and ours is a graph."""
     getattr(estimator_checks, check)("OpenWorldClassifier", OpenWorldClassifier())
+
+
+@pytest.mark.parametrize("name", ["unknown", "?", "-1", "None"])
+def test_a_class_that_hardly_is_one_is_asked_about(name: str, graph: LabelledGraph) -> None:
+    half = np.where(graph.labels < 0, 2, graph.labels)
+    half[::7] = -1
+    labelled = LabelledGraph(graph.graph, half, (*graph.class_names[:2], name))
+    with pytest.warns(UserWarning, match=rf"taken for a class.*unknown='{re.escape(name)}'"):
+        make(n_novel=2, epochs=1).fit(labelled)
+    full = replace(labelled, labels=np.where(half < 0, 2, half))
+    with pytest.raises(InputError, match=rf"all nodes have a label.*if '{re.escape(name)}' means"):
+        make(n_novel=2, epochs=1).fit(full)
+
+
+def test_a_data_set_by_name_is_split_as_in_the_paper() -> None:
+    least = {"hidden": 4, "heads": 1, "clustering": {"kind": "kmeans", "n_init": 1}}
+    classifier = make(epochs=1, seed=2, settings=least).fit("digits")
+    task = load_dataset("digits").open_world_task(seed=2)
+    assert classifier.task_.labels.tolist() == task.labels.tolist()
+    assert classifier.classes_[:5].tolist() == list(task.class_names)
+    assert classifier.predict("digits").tolist() == classifier.labels_.tolist()
+    with pytest.raises(InputError, match=r"by name has its links.*'k'.*write ./digits"):
+        make(epochs=1, settings=least).fit("digits", k=3)
+
+
+def test_a_data_set_by_name_has_the_papers_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = replace(get_recipe("openima"), by_dataset={"digits": {"eta": 3.0, "heads": 2}})
+    monkeypatch.setattr(estimator, "get_recipe", {"openima": own}.__getitem__)
+    least = {"hidden": 4, "heads": 1, "clustering": {"kind": "kmeans", "n_init": 1}}
+    recipe = make(epochs=1, settings=least).fit("digits").result_.recipe
+    assert (recipe.config.eta, recipe.encoder.heads) == (3.0, 1)
+
+
+def test_classes_can_be_hidden() -> None:
+    full = synthetic(120, 4, n_features=16, homophily=0.9, feature_noise=0.4, seed=1)
+    classifier = make(hide_classes=True, seed=4, epochs=1).fit(full)
+    task = full.open_world_task(seed=4)
+    assert classifier.task_.labels.tolist() == task.labels.tolist()
+    assert classifier.history_["novel"].notna().all()
+    assert len(make(hide_classes=True, n_novel=3, epochs=1).fit(full).classes_) == 5
+    with pytest.raises(InputError, match="its split already"):
+        make(hide_classes=True).fit(task)

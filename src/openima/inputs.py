@@ -96,23 +96,33 @@ def _own_task(data: Task, y: Any, read_options: Mapping[str, Any], hide_classes:
 
 
 def _refuse_all_labelled(labelled: LabelledGraph) -> None:
-    if (labelled.labels != UNKNOWN).all():
-        raise InputError(
-            "all nodes have a label, so there is nothing to classify",
-            where=labelled.graph.name,
-            remedy="blank the labels to be found, or hide half of the classes to see how well "
-            "they are found again: hide_classes=True, --hide-classes on the command line",
-        )
+    if (labelled.labels == UNKNOWN).any():
+        return
+    remedy = (
+        "blank the labels to be found, or hide half of the classes to see how well they are "
+        "found again: hide_classes=True, --hide-classes on the command line"
+    )
+    for name in _likely_unknown(labelled)[:1]:
+        remedy = f"if {name!r} means that the class is not known, say so: unknown={name!r}"
+    raise InputError(
+        "all nodes have a label, so there is nothing to classify",
+        where=labelled.graph.name,
+        remedy=remedy,
+    )
 
 
 def _warn_of_likely_unknown(labelled: LabelledGraph) -> None:
-    for name in labelled.class_names:
-        if name.lower() in _LIKELY_UNKNOWN:
-            warnings.warn(
-                f"{labelled.graph.name}: {name!r} is taken for a class; "
-                f"if it means that the class is not known, say so: unknown={name!r}",
-                stacklevel=4,
-            )
+    for name in _likely_unknown(labelled):
+        warnings.warn(
+            f"{labelled.graph.name}: {name!r} is taken for a class; "
+            f"if it means that the class is not known, say so: unknown={name!r}",
+            stacklevel=4,
+        )
+
+
+def _likely_unknown(labelled: LabelledGraph) -> list[str]:
+    """List classes whose names hardly mean a class."""
+    return [name for name in labelled.class_names if name.lower() in _LIKELY_UNKNOWN]
 
 
 def labelled_graph(data: Any, y: Any, read_options: Mapping[str, Any]) -> LabelledGraph:

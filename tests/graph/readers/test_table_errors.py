@@ -44,6 +44,10 @@ CASES = {
     "edges with one column": Case(
         ("edges.csv", "no target column", "source"), edges="source\na\nb\n"
     ),
+    "edges without a header": Case(
+        ("edges.csv", "the first line is an edge", "Got a,b", "add a line of names"),
+        edges="a,b\nb,c\n",
+    ),
     "missing id column": Case(
         ("nodes.csv", "no id column 'nodeid'", "id, label, x, y1"), options={"id": "nodeid"}
     ),

@@ -26,6 +26,7 @@ class Links(NamedTuple):
 
 def read_edges(table: Table, columns: EdgeColumns, ids: Any) -> Links:
     """Read the edges, and number their ends by the place in `ids`, Arrow strings."""
+    _refuse_edge_as_header(table, columns, ids)
     ends: list[NDArray[np.int32]] = []
     weights: list[NDArray[np.float32]] = []
     row, n_astray, first_astray = 0, 0, (0, "")
@@ -47,6 +48,19 @@ def read_edges(table: Table, columns: EdgeColumns, ids: Any) -> Links:
         _refuse_astray(table, *first_astray, n_astray)
     sources, targets = np.concatenate(ends, axis=1)
     return Links(sources, targets, np.concatenate(weights) if weights else None)
+
+
+def _refuse_edge_as_header(table: Table, columns: EdgeColumns, ids: Any) -> None:
+    """Refuse a table whose names of columns are ids of nodes: it has no header."""
+    names = pa.chunked_array([[columns.source, columns.target]], pa.string())
+    if pc.all(pc.is_in(names, value_set=ids)).as_py():
+        raise InputError(
+            "the first line is an edge, not the names of the columns",
+            where=str(table.path),
+            expected="a header, such as source,target",
+            got=f"{columns.source},{columns.target}",
+            remedy="add a line of names",
+        )
 
 
 def _numbered(batch: Any, columns: EdgeColumns, ids: Any) -> NDArray[np.int32]:
