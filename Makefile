@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# The graphs of tests are small: more threads would mostly wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .PHONY: help setup demo test test-slow docs check format clean
 .DEFAULT_GOAL := help
@@ -20,10 +22,10 @@ demo: $(READY) ## show openima at work on a real graph that needs no download
 	$(BIN)/openima demo
 
 test: $(READY) ## run the tests, warnings as errors
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-slow: $(READY) ## run the tests that take longer
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST) -m slow
 
 docs: $(READY) ## build the documentation into site/, warnings as errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
