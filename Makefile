@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo test test-slow check format clean
+.PHONY: help setup demo test test-slow docs check format clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -25,15 +25,19 @@ test: $(READY) ## run the tests, warnings as errors
 test-slow: $(READY) ## run the tests that take longer
 	$(BIN)/python -m pytest -m slow
 
-check: $(READY) ## format, lint, strict types, tests
+docs: $(READY) ## build the documentation into site/, warnings as errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+check: $(READY) ## format, lint, strict types, documentation, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(MAKE) docs
 	$(MAKE) test
 
 format: $(READY) ## rewrite the code in the project's style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-clean: ## remove the virtual environment and caches
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache
+clean: ## remove the virtual environment, the site and caches
+	rm -rf .venv site .mypy_cache .pytest_cache .ruff_cache
