@@ -78,7 +78,7 @@ def test_the_python_page_has_everything_that_a_classifier_has(fitted: OpenWorldC
 
 def test_the_outputs_page_has_every_column(fitted: OpenWorldClassifier) -> None:
     named = code_words(page("outputs.md"))
-    history = {column for column in fitted.history_ if not column.endswith("_min")}
+    history = {str(name) for name in fitted.history_ if not str(name).endswith("_min")}
     losses = {column for column in history if column.startswith("loss_")}
     assert {*fitted.classes_table_, *fitted.predictions(), *history} - losses <= named
     assert losses
