@@ -43,6 +43,7 @@ def ended_by(error: BaseException) -> Result:
         (PermissionError(13, "Permission denied", "out"), 1, "out: Permission denied."),
         (OSError("strange"), 1, "system: strange."),
         (MemoryError(), 1, "there is not enough memory."),
+        (RuntimeError("DefaultCPUAllocator: not enough memory: ..."), 1, "there is not enough"),
         (
             RuntimeError("two\nlines"),
             1,

@@ -42,6 +42,7 @@ def test_a_fit_prints_its_classes_and_where_its_files_are(here: Path, fit: Call)
         assert re.search(r"\s+".join(map(re.escape, cells)), result.stdout)
         assert ", ".join(row["top_features"]) in result.stdout
     assert "report: out/report.html" in result.stdout
+    assert "checkpoint.safetensors" not in Path("out/model/model.json").read_text()
     assert "100%" in result.stderr
     assert "80 nodes" in result.stderr
     assert "2 seen + 2 novel classes" in result.stderr

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Any
 
@@ -21,6 +22,7 @@ from openima.cli.printing import tell
 from openima.errors import DownloadError, MissingPackageError, OpenimaError
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+_NO_MEMORY = re.compile("(not enough|out of) memory")  # torch has no MemoryError
 _NOT_THE_USERS_FAULT = (DownloadError, MissingPackageError)
 
 
@@ -68,7 +70,7 @@ def _told(error: Exception) -> int:
         return BAD_INPUT
     if isinstance(error, OSError):
         refuse(f"{error.filename or 'system'}: {error.strerror or error}.")
-    elif isinstance(error, MemoryError):
+    elif isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
         refuse("there is not enough memory. Remedy: a smaller batch_size, or fan_outs.")
     else:
         refuse(f"{type(error).__name__}: {error} (OPENIMA_TRACEBACK=1 shows where)")

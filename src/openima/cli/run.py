@@ -45,8 +45,9 @@ def run(asked: FitConfig, out: Path, *, force: bool, resume: bool, quiet: bool, 
         classifier.fit(asked.graph, **asked.read)
         dataset = find_dataset(asked.graph) if is_dataset(asked.graph) else None
         images = dataset.images() if dataset and dataset.images else None
+        classifier.checkpoint = None  # it ends with this run, so the saved model does not name it
         write_outputs(classifier, out, images=images, force=force)
-    checkpoint.unlink()
+    checkpoint.unlink(missing_ok=True)
     if json:
         show_json(as_record(classifier, out))
     else:
