@@ -61,7 +61,8 @@ def test_beats_chance_by_far(tiny_task: Task, tiny: Tiny, neighbours: Settings, 
         for _ in range(20)
     ]
     needed = np.mean(at_random) + MARGIN
-    assert any(found > needed for found in of_seeds(tiny_task, tiny(name, epochs=10, **neighbours)))
+    recipe = tiny(name, epochs=20, **neighbours)  # forty steps; detectors take a hundred and more
+    assert any(found > needed for found in of_seeds(tiny_task, recipe))
 
 
 @every_recipe
