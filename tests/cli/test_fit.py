@@ -188,7 +188,7 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(
         assert "Traceback" not in err
     refused = fit("--out", "out")
     assert refused.exit_code == 2
-    done = int(re.search(r"Got (\d+) epochs of training", refused.stderr)[1])  # type: ignore[index]
+    (done,) = map(int, re.findall(r"Got (\d+) epochs of training", refused.stderr))
     longer = ("--epochs", str(done + 2))
     resumed = fit("--out", "out", *longer, "--resume")
     assert resumed.exit_code == 0, resumed.stderr
