@@ -25,7 +25,7 @@ def step_flops(run: Run, nodes: NDArray[np.int64]) -> dict[str, int]:
 
     - `dense`: products of dense matrices, in the order that each layer chooses;
     - `features`: products with sparse features, for the values that dropout keeps;
-    - `edges`: weighted sums along edges and the gradients of their weights;
+    - `edges`: weighted sums along the edges that dropout keeps, and the gradients of their weights;
     - `similarities`: tiles of both contrastive terms;
     - `head`: the classifier on the batch, and on the training nodes.
 
@@ -53,19 +53,20 @@ def _layer(layer: GATLayer, block: Block, rows: Rows | None) -> dict[str, int]:
     """
     heads, n_inputs, width = layer.weight.shape
     n_outputs = heads * width
+    n_edges = round(block.n_edges * (1.0 - layer.config.attention_dropout))
     dense = 3 * 2 * n_inputs * n_outputs  # both attention vectors, folded into the weights
     if isinstance(rows, SparseRows):
         kept = round(rows.n_stored * (1.0 - layer.config.feature_dropout))
         features = kept * (3 * n_outputs + 2 * 2 * heads)  # mapped rows are made again backward
-        return {"dense": dense, "features": features, "edges": 3 * block.n_edges * n_outputs}
+        return {"dense": dense, "features": features, "edges": 3 * n_edges * n_outputs}
     passes = 3 if rows is None else 2
     dense += passes * block.n_sources * n_inputs * 2 * heads
     if layer._sum_first_is_cheaper(block):
         dense += 3 * block.n_targets * n_inputs * n_outputs
-        edges = (passes + 1) * block.n_edges * heads * n_inputs  # sums are made again backward
+        edges = (passes + 1) * n_edges * heads * n_inputs  # sums are made again backward
         return {"dense": dense, "edges": edges}
     dense += passes * block.n_sources * n_inputs * n_outputs
-    return {"dense": dense, "edges": 3 * block.n_edges * n_outputs}
+    return {"dense": dense, "edges": 3 * n_edges * n_outputs}
 
 
 def _similarities(n_rows: int, dim: int) -> int:

@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import openima.train as _folder  # see below
-from openima import allocator as allocator
 from openima.version import __version__
 
 if TYPE_CHECKING:

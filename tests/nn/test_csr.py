@@ -67,7 +67,8 @@ def test_heads_are_summed_like_one_after_the_other(joined: bool) -> None:
     of_head = torch.stack([weights, weights.flip(0), weights + 1])
     pairs = zip(by_head, of_head, strict=True)
     expected = torch.stack([by_hand(r, index, indptr, w) for r, w in pairs])
-    found = sums_by_head(by_head if joined else iter(by_head), index, indptr, of_head)
+    heads = [Csr(indptr, index, own) for own in of_head]
+    found = sums_by_head(by_head if joined else iter(by_head), heads)
     torch.testing.assert_close(found, expected)
 
 
@@ -79,6 +80,7 @@ def test_a_matrix_times_another_and_transposed() -> None:
         indptr, index, weights, (len(LENGTHS), 50), check_invariants=False
     ).to_dense()
     torch.testing.assert_close(matrix.times(rows), dense @ rows)
+    torch.testing.assert_close(matrix.part(slice(2, 9)).times(rows), dense[2:9] @ rows)
     other = torch.randn(len(LENGTHS), 3, dtype=torch.float64)
     torch.testing.assert_close(matrix.transposed(50).times(other), dense.t() @ other)
 

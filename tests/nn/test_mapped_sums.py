@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from openima.graph.blocks import Block, Neighbourhoods
 from openima.graph.graph import Graph
 from openima.nn import mapped_sums as module
 from openima.nn.attention import attend
-from openima.nn.mapped_sums import gradients, mapped_sums, to_pieces
+from openima.nn.csr import Csr
+from openima.nn.head_edges import HeadEdges
+from openima.nn.mapped_sums import gradients, mapped_sums
 
 HEADS, PIECES, WIDTH, D = 3, 2, 4, 5
 MakeGraph = Callable[..., Graph]
@@ -31,15 +34,12 @@ def drawn(block: Block) -> tuple[Tensor, Tensor, Tensor]:
     return pieces, maps, weights
 
 
-def by_matrices(pieces: Tensor, maps: Tensor, weights: Tensor, block: Block) -> Tensor:
-    """Sum with one dense matrix a head, in float64."""
-    rows = pieces.double().transpose(0, 1).reshape(block.n_sources, -1)
-    out = []
-    for of_head, weight in zip(maps.double(), weights.double(), strict=True):
-        matrix = torch.zeros(block.n_targets, block.n_sources, dtype=torch.float64)
-        at = block.targets.long(), block.sources.long()
-        out.append(matrix.index_put(at, weight, accumulate=True) @ rows @ of_head)
-    return torch.stack(out)
+def dense(head: Csr, n_columns: int) -> Tensor:
+    """Lay a sparse matrix out densely; parallel edges add up."""
+    matrix = torch.zeros(len(head.indptr) - 1, n_columns, dtype=torch.float64)
+    rows = torch.arange(len(matrix)).repeat_interleave(head.indptr.diff())
+    at = rows, head.columns.long()
+    return matrix.index_put(at, head.values.double(), accumulate=True)
 
 
 @pytest.mark.parametrize("part", [None, 1, 7, 30])
@@ -49,21 +49,31 @@ def test_sums_and_gradients_are_those_of_dense_matrices(
     if part is not None:
         monkeypatch.setattr(module, "LARGE", 1)
         monkeypatch.setattr(module, "PART", part)
-    parts = drawn(block)
-    pieces, maps, weights = (x.clone().requires_grad_() for x in parts)
-    expected = by_matrices(pieces, maps, weights, block)
-    torch.testing.assert_close(mapped_sums(*parts, block), expected.detach().float())
+    given, given_maps, alpha = drawn(block)
+    edges = HeadEdges(block, alpha.t().contiguous(), None, 1.0)
+    heads, back = edges.by_target(), edges.by_source_joined()
+    pieces, maps = (x.double().requires_grad_() for x in (given, given_maps))
+    matrices = [dense(head, block.n_sources).requires_grad_() for head in heads]
+    rows = pieces.transpose(0, 1).reshape(block.n_sources, -1)
+    pairs = zip(matrices, maps, strict=True)
+    expected = torch.stack([matrix @ rows @ of_head for matrix, of_head in pairs])
+    found = mapped_sums(given, given_maps, heads)
+    torch.testing.assert_close(found, expected.detach().float(), rtol=1e-5, atol=1e-5)
 
     grad = torch.randn(expected.shape, generator=torch.Generator().manual_seed(1))
     torch.autograd.backward([expected], [grad.double()])
-    found = gradients(grad, *parts, block, to_sums=True)
-    assert found.sums is not None
-    by_source = parts[2].t().index_select(0, block.by_source.entries)
-    d_pieces = to_pieces(found.sums, by_source.contiguous(), block.by_source)
-    torch.testing.assert_close(d_pieces, pieces.grad)
-    torch.testing.assert_close(found.maps, maps.grad)
-    torch.testing.assert_close(found.weights, weights.grad)
-    assert gradients(grad, *parts, block, to_sums=False).sums is None
+    sent = gradients(grad, given, given_maps, heads, back)
+    close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-4)
+    assert pieces.grad is not None
+    assert maps.grad is not None
+    assert sent.pieces is not None
+    close(sent.pieces, pieces.grad.float())
+    close(sent.maps, maps.grad.float())
+    for weights, matrix in zip(sent.weights, matrices, strict=True):
+        assert matrix.grad is not None
+        at_edges = matrix.grad[block.targets.long(), block.sources.long()]
+        close(weights, at_edges.float())
+    assert gradients(grad, given, given_maps, heads, None).pieces is None
 
 
 def test_parts_of_a_large_block_change_no_byte_of_the_sums(

@@ -7,18 +7,19 @@ source, so nothing is scattered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from openima.graph.blocks import Block, EdgesBySource
-from openima.nn.csr import Factor, gathered_sum, segment_sum, sums_by_head, weighted_sums
-from openima.nn.dropout import keep_mask, masked
+from openima.graph.blocks import Block
+from openima.nn.csr import Csr, Factor, gathered_sum, segment_sum, sums_by_head
+from openima.nn.dropout import keep_mask
 from openima.nn.edge_products import edge_products
-from openima.nn.mapped_sums import gradients, mapped_sums, to_pieces
+from openima.nn.head_edges import HeadEdges
+from openima.nn.mapped_sums import gradients, mapped_sums
 
 
 def attend(
@@ -82,51 +83,38 @@ class _Attend(torch.autograd.Function):
         alpha = _softmax_over_in_edges(_bent_(raw, settings.slope, settings.above), block)
         ctx.save_for_backward(values, maps, source_scores, target_scores, alpha, mask)
         ctx.settings = settings
-        weights = _dropped(alpha, mask, settings.p).t().contiguous()  # (H, E)
+        heads = _edges(alpha, mask, settings).by_target()
         if maps is None:
-            rows = _products(values, settings.factor)
-            return sums_by_head(rows, block.sources, block.indptr, weights)
-        return mapped_sums(values, maps, weights, block)
+            return sums_by_head(_products(values, settings.factor), heads)
+        return mapped_sums(values, maps, heads)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         values, maps, source_scores, target_scores, alpha, mask = ctx.saved_tensors
-        block, slope, above, p, factor = ctx.settings
+        block, slope, above, _, factor = ctx.settings
         grad = grads[0].contiguous()
-        weights = _dropped(alpha, mask, p)
-        d_maps = d_sums = None
+        edges = _edges(alpha, mask, ctx.settings)
+        heads = edges.by_target()
+        d_values = d_maps = None
         if maps is None:
-            rows = _products(values, factor)
-            d_weights = torch.stack(
-                [edge_products(g, of_head, block) for g, of_head in zip(grad, rows, strict=True)]
-            )
+            rows = zip(grad, _products(values, factor), heads, strict=True)
+            d_weights = [edge_products(g, own, head.indptr, head.columns) for g, own, head in rows]
+            if ctx.needs_input_grad[0]:
+                turned = None if factor is None else factor.transposed(values.shape[1])
+                d_values = _to_values(grad, edges.by_source(), turned)
         else:
-            d_maps, d_weights, d_sums = gradients(
-                grad,
-                values,
-                maps,
-                weights.t().contiguous(),
-                block,
-                to_sums=ctx.needs_input_grad[0],
-            )
+            back = edges.by_source_joined() if ctx.needs_input_grad[0] else None
+            d_values, d_maps, d_weights = gradients(grad, values, maps, heads, back)
         # Dropout, then softmax, then the bend, then the two score vectors.
-        d_alpha = _dropped(d_weights.t().contiguous(), mask, p)
+        d_alpha = edges.to_alpha(d_weights)
         mean = segment_sum(alpha * d_alpha, block.indptr)
         d_scores = d_alpha.sub_(mean.index_select(0, block.targets)).mul_(alpha)
         raw = _raw_scores(source_scores, target_scores, block)
         rising = d_scores if above == 1.0 else d_scores * above
         d_scores = torch.where(raw > 0, rising, d_scores * slope)
-        back = block.by_source
+        back_to = block.by_source
         d_target = segment_sum(d_scores, block.indptr)
-        d_source = gathered_sum(d_scores, back.entries, back.indptr)
-        d_values = None
-        if ctx.needs_input_grad[0]:
-            by_source = weights.index_select(0, back.entries)
-            if d_sums is None:
-                turned = None if factor is None else factor.transposed(values.shape[1])
-                d_values = _to_values(grad, by_source, back, turned)
-            else:
-                d_values = to_pieces(d_sums, by_source, back)
+        d_source = gathered_sum(d_scores, back_to.entries, back_to.indptr)
         return d_values, d_maps, d_source, d_target, None, None
 
 
@@ -138,18 +126,20 @@ def _products(values: Tensor, factor: Factor | None) -> Iterable[Tensor]:
     return values if factor is None else (factor.times(of_head) for of_head in values)
 
 
-def _to_values(grad: Tensor, weights: Tensor, back: EdgesBySource, turned: Factor | None) -> Tensor:
+def _to_values(grad: Tensor, heads: Sequence[Csr], turned: Factor | None) -> Tensor:
     """Send the gradient of the sums (H, n_targets, D) back along the edges to (H, n_sources, D).
 
-    `weights` (E, H) are in order of the sources. Where the values are products with a factor,
-    `turned` is that factor transposed, and the gradient goes on to its other factor.
+    `heads` are the edges by source. Where the values are products with a factor, `turned` is that
+    factor transposed, and the gradient goes on to its other factor.
     """
-    weights = weights.t().contiguous()
     if turned is None:
-        return sums_by_head(grad, back.rows, back.indptr, weights)
-    pairs = zip(grad, weights, strict=True)
-    sums = (weighted_sums(rows, back.rows, back.indptr, weight) for rows, weight in pairs)
+        return sums_by_head(grad, heads)
+    sums = (head.times(of_head) for head, of_head in zip(heads, grad, strict=True))
     return torch.stack([turned.times(of_head) for of_head in sums])
+
+
+def _edges(alpha: Tensor, mask: Tensor | None, settings: _Settings) -> HeadEdges:
+    return HeadEdges(settings.block, alpha, mask, 1.0 / (1.0 - settings.p))
 
 
 def _raw_scores(source: Tensor, target: Tensor, block: Block) -> Tensor:
@@ -169,7 +159,3 @@ def _softmax_over_in_edges(scores: Tensor, block: Block) -> Tensor:
     scores.sub_(top.index_select(0, block.targets)).exp_()
     total = segment_sum(scores, block.indptr)
     return scores.div_(total.index_select(0, block.targets))
-
-
-def _dropped(x: Tensor, mask: Tensor | None, p: float) -> Tensor:
-    return x if mask is None else masked(x, mask, 1.0 / (1.0 - p))

@@ -56,7 +56,7 @@ def embed_by_head(
             hidden = DenseRows(F.elu_(_first_layer(first, store, near, chunk, whole)))
             values[:, chunk] = hidden.project(second.weight[heads])
             if start == 0:
-                scores[:, chunk] = second.scores(hidden)
+                scores[:, chunk] = second.scored(hidden)[0]
         of_source, of_target = scores[:, :, heads]
         for chunk in chunks:
             block = near.onto(chunk).to(store.device)
@@ -75,7 +75,7 @@ class _Whole(NamedTuple):
 
     @classmethod
     def of(cls, store: FeatureStore, layer: GATLayer) -> _Whole | None:
-        return None if store.whole is None else cls(store.whole, layer.scores(store.whole))
+        return None if store.whole is None else cls(store.whole, layer.scored(store.whole)[0])
 
 
 def _first_layer(

@@ -5,7 +5,7 @@ Embedding-bag look-ups serve them all: a row of the output is a bag of (weighted
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, MutableMapping, Sequence
 from typing import NamedTuple, Protocol
 
 import torch
@@ -47,6 +47,12 @@ class Csr(NamedTuple):
         """Multiply by a dense matrix (n_columns, D)."""
         return weighted_sums(dense, self.columns, self.indptr, self.values)
 
+    def part(self, rows: slice) -> Csr:
+        """Return consecutive rows as a matrix of their own."""
+        indptr = self.indptr[rows.start : rows.stop + 1]
+        entries = slice(int(indptr[0]), int(indptr[-1]))
+        return Csr(indptr - entries.start, self.columns[entries], self.values[entries])
+
     def transposed(self, n_columns: int) -> Csr:
         """Return the same matrix by columns."""
         back = sort_by_column(self.indptr, self.columns, n_columns)
@@ -61,17 +67,23 @@ def weighted_sums(rows: Tensor, index: Tensor, indptr: Tensor, weights: Tensor) 
     return _bag_sums(rows, index, indptr, weights)
 
 
-def sums_by_head(rows: Iterable[Tensor], index: Tensor, indptr: Tensor, weights: Tensor) -> Tensor:
-    """Do `weighted_sums` with the rows and the weights (H, E) of each head; returns (H, n, D)."""
+def sums_by_head(rows: Iterable[Tensor], heads: Sequence[Csr]) -> Tensor:
+    """Multiply the matrix of each head (n, n_rows) by its rows (n_rows, D); returns (H, n, D)."""
+    indptr, index, _ = heads[0]
     if indptr.device.type not in PIECEWISE:
-        pairs = zip(rows, weights, strict=True)
-        return torch.stack([weighted_sums(of_head, index, indptr, w) for of_head, w in pairs])
-    # All heads in one call: a GPU has little to do with one.
+        out = heads[0].values.new_empty(0)
+        for h, (head, of_head) in enumerate(zip(heads, rows, strict=True)):
+            if h == 0:
+                out = of_head.new_empty(len(heads), len(indptr) - 1, of_head.shape[1])
+            out[h] = head.times(of_head)
+        return out
+    # All heads in one call: a GPU has little to do with one. There they share their edges.
     joined = rows if isinstance(rows, Tensor) else torch.stack(list(rows))
+    weights = torch.stack([head.values for head in heads])
     n_heads, n_rows, width = joined.shape
-    head = torch.arange(n_heads, dtype=index.dtype, device=index.device)[:, None]
-    pieces, bags = (_repeated(borders, head) for borders in _pieces(indptr))
-    index = (index + n_rows * head).view(-1)
+    numbers = torch.arange(n_heads, dtype=index.dtype, device=index.device)[:, None]
+    pieces, bags = (_repeated(borders, numbers) for borders in _pieces(indptr))
+    index = (index + n_rows * numbers).view(-1)
     sums = _embedding_bag(joined.reshape(-1, width), index, pieces, weights.reshape(-1))
     sums = _embedding_bag(sums, _count_up(len(sums), indptr), bags, None)
     return sums.view(n_heads, -1, width).clone()  # a tensor of its own may be changed in place

@@ -1,4 +1,4 @@
-"""Products of rows at both ends of the edges of a block: a dense product sampled at the edges."""
+"""Products of rows at both ends of edges: a dense product sampled at the edges."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ import warnings
 import torch
 from torch import Tensor
 
-from openima.graph.blocks import Block
 
+def edge_products(targets: Tensor, sources: Tensor, indptr: Tensor, columns: Tensor) -> Tensor:
+    """Return targets[t] . sources[s] for each edge s -> t of a CSR pattern, (E,).
 
-def edge_products(targets: Tensor, sources: Tensor, block: Block) -> Tensor:
-    """Return targets[t] . sources[s] for each edge s -> t of the block, (E,)."""
-    if block.n_edges == 0:
+    The edges into t come from columns[indptr[t]:indptr[t + 1]].
+    """
+    n_edges, shape = len(columns), (len(targets), len(sources))
+    if n_edges == 0:
         return targets.new_zeros(0)
-    if block.n_edges > block.n_targets * block.n_sources:  # the sampled product allows no more
-        return (targets @ sources.t())[block.targets, block.sources]
-    pattern = _csr(
-        block.indptr,
-        block.sources,
-        targets.new_zeros(block.n_edges),
-        (block.n_targets, block.n_sources),
-    )
+    if n_edges > len(targets) * len(sources):  # the sampled product allows no more
+        rows = torch.arange(len(targets), device=indptr.device).repeat_interleave(indptr.diff())
+        return (targets @ sources.t())[rows, columns]
+    pattern = _csr(indptr, columns, targets.new_zeros(n_edges), shape)
     sampled: Tensor = torch.sparse.sampled_addmm(pattern, targets, sources.t(), beta=0.0)
     return sampled.values()
 

@@ -72,11 +72,14 @@ class AttentionLayer(nn.Module):
         self.attention = nn.Parameter(vectors * attention_spread)
         self.bias = nn.Parameter(torch.zeros(heads, 1, width))
 
-    def scores(self, x: Rows) -> Tensor:
-        """Multiply each head's map of the rows by its vectors, (n_vectors, n, H)."""
+    def scored(self, x: Rows) -> tuple[Tensor, Rows]:
+        """Multiply each head's map of the rows by its vectors, (n_vectors, n, H).
+
+        With these scores come the rows to go on with.
+        """
         folded = torch.einsum("hfd,khd->fkh", self.weight, self.attention)
-        scores = x.score(folded.flatten(1))
-        return scores.view(len(scores), self.n_vectors, -1).transpose(0, 1)
+        scores, x = x.scored(folded.flatten(1))
+        return scores.view(len(scores), self.n_vectors, -1).transpose(0, 1), x
 
     def attended(
         self,
@@ -144,7 +147,9 @@ class GATLayer(AttentionLayer):
         A generator switches the dropout of attention weights on. `scores` are those of the rows,
         where they are known.
         """
-        of_source, of_target = self.scores(x) if scores is None else scores
+        if scores is None:
+            scores, x = self.scored(x)
+        of_source, of_target = scores
         of_target = of_target.index_select(0, block.self_rows)
         slope = self.config.negative_slope
         return self.attended(x, block, of_source, of_target, generator, slope=slope)

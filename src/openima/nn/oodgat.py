@@ -42,7 +42,7 @@ class OODGATLayer(AttentionLayer):
 
         A generator switches the dropout of attention weights on.
         """
-        of_source = self.scores(x)[0]
+        (of_source,), x = self.scored(x)
         of_target = of_source.index_select(0, block.self_rows)
         here, there = torch.sigmoid(of_source), -torch.sigmoid(of_target)
         sums = self.attended(x, block, here, there, generator, slope=1.0, above=-1.0)

@@ -49,7 +49,7 @@ class _PairProducts(torch.autograd.Function):
     def forward(ctx: Any, rows: Tensor, pairs: Block) -> Tensor:
         ctx.save_for_backward(rows)
         ctx.pairs = pairs
-        return edge_products(rows, rows, pairs)
+        return edge_products(rows, rows, pairs.indptr, pairs.sources)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:

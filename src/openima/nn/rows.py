@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +16,7 @@ from torch import Tensor
 
 from openima.graph.graph import Features, Graph, is_mapped
 from openima.nn.csr import Csr, Factor, segment_sum
-from openima.nn.dropout import dropout, keep_mask
+from openima.nn.dropout import counts_before, dropout, keep_mask, places
 from openima.nn.products import matmul, project
 from openima.nn.sparse import sparse_matmul
 
@@ -38,8 +40,11 @@ class Rows(ABC):
         """Multiply by each of the matrices `weight` (H, F, D); returns (H, n, D)."""
 
     @abstractmethod
-    def score(self, vectors: Tensor) -> Tensor:
-        """Multiply by the few columns `vectors` (F, K); returns (n, K)."""
+    def scored(self, vectors: Tensor) -> tuple[Tensor, Rows]:
+        """Multiply by the few columns `vectors` (F, K); returns (n, K) and the rows to go on with.
+
+        What is done with these rows adds to the same gradient, in place.
+        """
 
     @abstractmethod
     def shared_pieces(self) -> Tensor | None:
@@ -77,10 +82,14 @@ class DenseRows(Rows):
         rows = self.pieces[0] if n_pieces == 1 else self.pieces.transpose(0, 1).reshape(n, -1)
         return project(rows, weight)
 
-    def score(self, vectors: Tensor) -> Tensor:
+    def scored(self, vectors: Tensor) -> tuple[Tensor, Rows]:
         """Multiply piece by piece, without joining them."""
         n_pieces, _, width = self.pieces.shape
-        return torch.bmm(self.pieces, vectors.view(n_pieces, width, -1)).sum(0)
+        vectors = vectors.view(n_pieces, width, -1)
+        if not self.pieces.requires_grad:
+            return torch.bmm(self.pieces, vectors).sum(0), self
+        scores, pieces = _scored(self.pieces, vectors)
+        return scores, DenseRows(pieces)
 
     def shared_pieces(self) -> Tensor:
         """Return the pieces as they are."""
@@ -95,6 +104,35 @@ class DenseRows(Rows):
     def n_stored(self) -> int:
         """How many values there are."""
         return self.pieces.numel()
+
+
+class _Scored(torch.autograd.Function):
+    """Scores of rows, and the rows themselves, so that both gradients meet here.
+
+    That of all later uses, which belongs to nobody else, is added to and not copied.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, pieces: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(pieces, vectors)
+        return torch.bmm(pieces, vectors).sum(0), pieces.view_as(pieces)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        pieces, vectors = ctx.saved_tensors
+        d_scores, d_pieces = grads
+        if d_scores is None:
+            return d_pieces, None
+        d_scores = d_scores.expand(len(pieces), *d_scores.shape)
+        d_vectors = torch.bmm(pieces.transpose(1, 2), d_scores)
+        turned = vectors.transpose(1, 2)
+        if d_pieces is None:
+            return torch.bmm(d_scores, turned), d_vectors
+        return d_pieces.baddbmm_(d_scores, turned), d_vectors
+
+
+_scored: Callable[..., tuple[Tensor, Tensor]] = _Scored.apply
 
 
 @dataclass(frozen=True)
@@ -130,10 +168,9 @@ class SparseRows(Rows):
         if generator is None or p == 0.0:
             return self
         mask = keep_mask(self.values.shape, p, generator)
-        kept = torch.zeros(len(mask) + 1, dtype=torch.int32, device=mask.device)
-        torch.cumsum(mask, 0, dtype=torch.int32, out=kept[1:])
-        values = self.values[mask].mul_(1.0 / (1.0 - p))
-        return SparseRows(kept.index_select(0, self.indptr), self.columns[mask], values)
+        kept, indptr = places(mask), counts_before(mask).index_select(0, self.indptr)
+        values = self.values.index_select(0, kept).mul_(1.0 / (1.0 - p))
+        return SparseRows(indptr, self.columns.index_select(0, kept), values)
 
     def normalised(self) -> Rows:
         """Divide by the sums of the stored values."""
@@ -145,9 +182,9 @@ class SparseRows(Rows):
         """Multiply by (H, F, D) at a cost in proportion to the stored values."""
         return sparse_matmul(self.indptr, self.columns, self.values, weight)
 
-    def score(self, vectors: Tensor) -> Tensor:
+    def scored(self, vectors: Tensor) -> tuple[Tensor, Rows]:
         """Multiply as a projection of one head."""
-        return self.project(vectors[None])[0]
+        return self.project(vectors[None])[0], self
 
     def shared_pieces(self) -> None:
         """Sparse rows are always projected first."""

@@ -163,8 +163,7 @@ class Run:
             [parameter for parameter in parameters if id(parameter) not in elsewhere],
             lr=config.learning_rate,
             weight_decay=config.weight_decay,
-            foreach=False,
-            fused=self.device.type == "cuda",
+            fused=True,
         )
 
     @property
