@@ -31,9 +31,9 @@ def mapped_sums(pieces: Tensor, maps: Tensor, heads: Sequence[Csr]) -> Tensor:
     """
     n_targets = len(heads[0].indptr) - 1
     out = pieces.new_empty(len(heads), n_targets, maps.shape[2])
-    for part in _parts(n_targets, pieces):
-        for h, head in enumerate(heads):
-            out[h, part] = matmul(_joined_sums(pieces, head.part(part)), maps[h])
+    for part in _parts(heads):
+        for h, edges in enumerate(part.edges):
+            out[h, part.targets] = matmul(_joined_sums(pieces, edges), maps[h])
     return out
 
 
@@ -63,28 +63,41 @@ def gradients(
     d_maps = torch.zeros_like(maps)
     d_weights = [torch.zeros_like(head.values) for head in heads]
     turned = [of_head.t().contiguous() for of_head in grad]
+    parts = list(_parts(heads))
     for c, rows in enumerate(pieces):
         columns = slice(c * width, (c + 1) * width)
         d_sums = None if back is None else grad.new_empty(n_heads, n_targets, width)
-        for part in _parts(n_targets, pieces):
-            for h, head in enumerate(heads):
-                own = head.part(part)
-                d_maps[h, columns] += matmul(turned[h][:, part], own.times(rows)).t()
-                d_own = matmul(grad[h, part], maps[h, columns].t())
-                entries = slice(int(head.indptr[part.start]), int(head.indptr[part.stop]))
-                d_weights[h][entries] += edge_products(d_own, rows, own.indptr, own.columns)
+        for part in parts:
+            for h, edges in enumerate(part.edges):
+                d_maps[h, columns] += matmul(turned[h][:, part.targets], edges.times(rows)).t()
+                d_own = matmul(grad[h, part.targets], maps[h, columns].t())
+                found = edge_products(d_own, rows, edges.indptr, edges.columns)
+                d_weights[h][part.entries[h]] += found
                 if d_sums is not None:
-                    d_sums[h, part] = d_own
+                    d_sums[h, part.targets] = d_own
         if d_pieces is not None and d_sums is not None and back is not None:
             d_pieces[c] = back.times(d_sums.view(-1, width))
     return Gradients(d_pieces, d_maps, d_weights)
 
 
-def _parts(n_targets: int, like: Tensor) -> Iterator[slice]:
-    """Cut the targets of a large block into parts."""
-    size = PART if n_targets >= LARGE and like.device.type == "cpu" else n_targets
-    for start in range(0, n_targets, max(1, size)):
-        yield slice(start, min(start + size, n_targets))
+class _Part(NamedTuple):
+    """Consecutive targets, and of each head their edges and which entries these are."""
+
+    targets: slice
+    edges: list[Csr]
+    entries: list[slice]
+
+
+def _parts(heads: Sequence[Csr]) -> Iterator[_Part]:
+    n_targets = len(heads[0].indptr) - 1
+    if n_targets < LARGE or heads[0].indptr.device.type != "cpu":
+        whole = [slice(len(head.values)) for head in heads]
+        yield _Part(slice(n_targets), list(heads), whole)
+        return
+    for start in range(0, n_targets, PART):
+        targets = slice(start, min(start + PART, n_targets))
+        ends = [(int(h.indptr[targets.start]), int(h.indptr[targets.stop])) for h in heads]
+        yield _Part(targets, [h.part(targets) for h in heads], [slice(*pair) for pair in ends])
 
 
 def _joined_sums(pieces: Tensor, edges: Csr) -> Tensor:
