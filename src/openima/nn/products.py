@@ -18,11 +18,22 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 
     Under `torch.set_float32_matmul_precision("medium")` float32 factors are rounded to bfloat16.
     """
-    if a.dtype != torch.float32 or a.device.type != "cpu" or 0 in (*a.shape, *b.shape):
+    if _is_plain(a, b):
         return a @ b
     if torch.get_float32_matmul_precision() == "medium":
         return (a.bfloat16() @ b.bfloat16()).float()
-    return a @ b if _LINEAR is None else _LINEAR(a, b.t(), None, "none", [], "")
+    return float32_matmul(a, b)
+
+
+def float32_matmul(a: Tensor, b: Tensor) -> Tensor:
+    """Multiply (n, k) by (k, m), without gradient, and never round factors."""
+    if _LINEAR is None or _is_plain(a, b):
+        return a @ b
+    return _LINEAR(a, b.t(), None, "none", [], "")
+
+
+def _is_plain(a: Tensor, b: Tensor) -> bool:
+    return a.dtype != torch.float32 or a.device.type != "cpu" or 0 in (*a.shape, *b.shape)
 
 
 def project(x: Tensor, weight: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import normalize
 
 from openima.errors import InputError
+from openima.predict.kmeans import kmeans
 
 Embeddings = NDArray[np.float32]
 
@@ -50,8 +51,9 @@ class KMeansClustering:
 
     def __call__(self, z: Embeddings, n_clusters: int, seed: int) -> Clusters:
         """Group the rows of `z`; the centres are the means of their clusters."""
-        model = _fitted(KMeans(n_clusters, n_init=self.n_init, random_state=_seed(seed)), z)
-        return _around_centres(z, model.labels_, model.cluster_centers_)
+        _refuse_more_than_rows(n_clusters, z)
+        fit = kmeans(z, n_clusters, self.n_init, np.random.default_rng(seed))
+        return _around_centres(z, fit.labels, fit.centres)
 
 
 @dataclass(frozen=True)
@@ -158,15 +160,19 @@ def _fitted(model: Any, z: NDArray[Any]) -> Any:
     both are groups that can be used, so what scikit-learn warns of is not passed on.
     """
     wanted = model.get_params().get("n_clusters") or model.get_params()["n_components"]
-    if wanted > len(z):
-        raise InputError(
-            f"{len(z):,} rows cannot be put into {wanted:,} clusters",
-            expected="at most as many classes as nodes",
-            remedy="lower n_novel",
-        )
+    _refuse_more_than_rows(wanted, z)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(z)
+
+
+def _refuse_more_than_rows(n_clusters: int, z: NDArray[Any]) -> None:
+    if n_clusters > len(z):
+        raise InputError(
+            f"{len(z):,} rows cannot be put into {n_clusters:,} clusters",
+            expected="at most as many classes as nodes",
+            remedy="lower n_novel",
+        )
 
 
 def _refuse_below_one(**counts: int) -> None:
@@ -175,7 +181,9 @@ def _refuse_below_one(**counts: int) -> None:
             raise InputError(f"{name} must be at least 1", got=str(count))
 
 
-def _around_centres(z: Embeddings, labels: NDArray[np.int32], centres: Embeddings) -> Clusters:
+def _around_centres(
+    z: Embeddings, labels: NDArray[np.integer[Any]], centres: Embeddings
+) -> Clusters:
     centres = centres.astype(np.float32)
     distances = np.empty(len(z), dtype=np.float32)
     for start in range(0, len(z), _ROWS):
