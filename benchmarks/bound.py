@@ -38,6 +38,7 @@ def step_flops(run: Run, nodes: NDArray[np.int64]) -> dict[str, int]:
     products: Counter[str] = Counter()  # multiply-adds
     layers = [layer for layer in run.encoder.layers if isinstance(layer, GATLayer)]
     for layer, block, inputs in zip(layers, reach.blocks, (rows, None), strict=True):
+        products["dense"] += 3 * layer.n_vectors * layer.weight.numel()  # folded, for both views
         for _ in range(2):  # views
             products.update(_layer(layer, block, inputs))
     n_rows, n_classes, dim = 2 * len(nodes), run.task.n_classes, run.encoder.dim
@@ -54,13 +55,12 @@ def _layer(layer: GATLayer, block: Block, rows: Rows | None) -> dict[str, int]:
     heads, n_inputs, width = layer.weight.shape
     n_outputs = heads * width
     n_edges = round(block.n_edges * (1.0 - layer.config.attention_dropout))
-    dense = 3 * 2 * n_inputs * n_outputs  # both attention vectors, folded into the weights
     if isinstance(rows, SparseRows):
         kept = round(rows.n_stored * (1.0 - layer.config.feature_dropout))
         features = kept * (3 * n_outputs + 2 * 2 * heads)  # mapped rows are made again backward
-        return {"dense": dense, "features": features, "edges": 3 * n_edges * n_outputs}
+        return {"features": features, "edges": 3 * n_edges * n_outputs}
     passes = 3 if rows is None else 2
-    dense += passes * block.n_sources * n_inputs * 2 * heads
+    dense = passes * block.n_sources * n_inputs * 2 * heads
     if layer._sum_first_is_cheaper(block):
         dense += 3 * block.n_targets * n_inputs * n_outputs
         edges = (passes + 1) * n_edges * heads * n_inputs  # sums are made again backward

@@ -174,7 +174,7 @@ class Dense(Encoder):
         generator = torch.Generator().manual_seed(2)
         shapes = ((7, 8), (8, DIM))
         drawn = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
-        self.maps = torch.nn.ParameterList(drawn)
+        self.maps, self.layers = torch.nn.ParameterList(drawn), torch.nn.ModuleList()
 
     @property
     def dim(self) -> int:

@@ -60,7 +60,10 @@ class Step:
 
     def views(self) -> Views:
         """Embed the nodes under fresh dropout, or that of `generator` where its state is set."""
-        seen = [self.encoder(self.inputs, self.reach, self.generator) for _ in range(self.n_views)]
+        with self.encoder.unchanged():
+            seen = [
+                self.encoder(self.inputs, self.reach, self.generator) for _ in range(self.n_views)
+            ]
         return Views(seen[0], seen[-1])
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import NamedTuple, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +28,14 @@ class Embedding(NamedTuple):
     extra: Tensor | None = None
 
 
+class Layer(nn.Module, ABC):
+    """A layer, whose weights views may share work on."""
+
+    @abstractmethod
+    def unchanged(self) -> AbstractContextManager[None]:
+        """Promise that no weight changes in the body of a `with`."""
+
+
 class Encoder(nn.Module, ABC):
     """Two layers that turn features of nodes and their neighbours into embeddings.
 
@@ -46,6 +56,17 @@ class Encoder(nn.Module, ABC):
     @abstractmethod
     def second(self, hidden: Hidden, block: Block, generator: torch.Generator | None) -> Embedding:
         """Apply the second layer to what the first says of the block's sources."""
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Promise that no weight changes while the body runs, so that views can share work.
+
+        They are then parts of one loss, whose gradient is taken once.
+        """
+        with ExitStack() as stack:
+            for layer in self.layers:
+                stack.enter_context(cast("Layer", layer).unchanged())
+            yield
 
     def forward(self, x: Rows, reach: Reach, generator: torch.Generator | None = None) -> Embedding:
         """Embed the targets of `reach`; `x` are the features of its inputs.

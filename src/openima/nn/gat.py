@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +15,7 @@ from openima.errors import InputError
 from openima.graph.blocks import Block
 from openima.nn.attention import attend
 from openima.nn.dropout import elu_dropout_
-from openima.nn.encoder import Embedding, Encoder, Hidden
+from openima.nn.encoder import Embedding, Encoder, Hidden, Layer
 from openima.nn.rows import DenseRows, Rows
 
 EDGE_COST = {"cpu": 4.0, "cuda": 64.0}
@@ -48,7 +50,7 @@ class EncoderConfig(EncoderShape):
     negative_slope: float = 0.2
 
 
-class AttentionLayer(nn.Module):
+class AttentionLayer(Layer):
     """What layers of attention share: linear map, weighted sum by given scores, bias.
 
     Scores are made with `n_vectors` attention vectors a head. With W the map of a head and a
@@ -71,14 +73,27 @@ class AttentionLayer(nn.Module):
         self.weight = nn.Parameter(weight)
         self.attention = nn.Parameter(vectors * attention_spread)
         self.bias = nn.Parameter(torch.zeros(heads, 1, width))
+        self._folded: Tensor | None = None
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Promise that no weight changes while the body runs, so that views can share work."""
+        self._folded = self._fold()
+        try:
+            yield
+        finally:
+            self._folded = None
+
+    def _fold(self) -> Tensor:
+        """Multiply each head's map by its vectors, (F, n_vectors * H)."""
+        return torch.einsum("hfd,khd->fkh", self.weight, self.attention).flatten(1)
 
     def scored(self, x: Rows) -> tuple[Tensor, Rows]:
         """Multiply each head's map of the rows by its vectors, (n_vectors, n, H).
 
         With these scores come the rows to go on with.
         """
-        folded = torch.einsum("hfd,khd->fkh", self.weight, self.attention)
-        scores, x = x.scored(folded.flatten(1))
+        scores, x = x.scored(self._fold() if self._folded is None else self._folded)
         return scores.view(len(scores), self.n_vectors, -1).transpose(0, 1), x
 
     def attended(

@@ -13,8 +13,14 @@ _OF_ANY_SIZE = {**_WHILE_TRAINING, _MMAP_MAX: 0}
 _USUAL = {_TRIM_THRESHOLD: 128 << 10, _MMAP_THRESHOLD: 128 << 10, _MMAP_MAX: 65536}
 
 
-def trim() -> None:
-    """Hand back what is free now."""
+SMALL = 48 << 20
+"""Bytes for which nothing is handed back: to clear it again would cost a small graph a tenth."""
+
+
+def trim(before: int = SMALL) -> None:
+    """Hand back what is free now, before something else takes so many bytes."""
+    if before < SMALL:
+        return
     if platform.libc_ver()[0] == "glibc":
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -184,7 +184,8 @@ class Run:
                 yield
         step_cpu = time.process_time() - cpu
         self.optimiser.zero_grad(set_to_none=True)
-        trim()  # what the steps took is not what the look at all nodes takes
+        shape = self.recipe.encoder
+        trim(before=4 * self.task.graph.n_nodes * shape.heads * shape.hidden)  # the look's most
         self.epoch += 1
         self.snapshot = self._look()
         groups = self.recipe.predictor(self.snapshot)
