@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import openima.train as _folder  # see below
+from openima import threads as threads
 from openima.version import __version__
 
 if TYPE_CHECKING:
