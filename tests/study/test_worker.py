@@ -16,7 +16,7 @@ from openima.study.claims import take
 from openima.study.plan import METRICS, Study
 from openima.study.store import Results
 from openima.study.trial import Trial
-from openima.study.worker import Event, Options, run_trial, work
+from openima.study.worker import Event, Options, run_alike, run_trial, work
 from openima.train.trainer import TrainResult, train
 
 MakeStudy = Callable[..., Study]
@@ -68,6 +68,50 @@ def test_a_finished_trial_leaves_its_rows_alone(study: Study, tmp_path: Path) ->
     again: list[Event] = []
     work(study.trials, options(tmp_path), again.append)
     assert again == []
+
+
+def test_trials_that_train_alike_are_trained_once_and_have_the_rows_of_their_own(
+    make_study: MakeStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = make_study(
+        'methods = ["opencon", "opencon-two-stage"]\nseeds = 1',
+        'methods = ["openwgl"]\nseeds = 1\ngrid = { threshold = ["mixture", "quantile"] }',
+    )
+    apart = [run_trial(trial, options(tmp_path / "apart")) for trial in study.trials]
+    trained: list[str] = []
+    usual = train
+
+    def counted(task: Task, recipe: Recipe, **how: Any) -> TrainResult:
+        trained.append(recipe.name)
+        return usual(task, recipe, **how)
+
+    monkeypatch.setattr(worker, "train", counted)
+    told: list[Event] = []
+    work(study.trials, options(tmp_path), told.append)
+    assert trained == ["opencon", "openwgl"]
+    assert [event.position for event in told if event.kind == "done"] == [0, 1, 2, 3]
+    results = Results(tmp_path)
+    assert list(results.running.iterdir()) == []
+    for trial, expected in zip(study.trials, apart, strict=True):
+        found = pd.read_parquet(results.file_of(trial.id))
+        differing = [*COSTS, "finished", "peak_memory_mb"]
+        pd.testing.assert_frame_equal(
+            found.drop(columns=differing), expected.drop(columns=differing), check_exact=True
+        )
+
+
+def test_after_a_restart_those_that_train_alike_run_on_their_own(
+    make_study: MakeStudy, tmp_path: Path
+) -> None:
+    one, other = make_study('methods = ["opencon", "opencon-two-stage"]\nseeds = 1').trials
+
+    def stop(epoch: int) -> None:
+        if epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_alike(one, [other], options(tmp_path), on_epoch=stop)
+    assert list(run_alike(one, [other], options(tmp_path))) == [one]
 
 
 def test_a_trial_that_fails_does_not_stop_the_others(

@@ -66,6 +66,19 @@ class Trial:
         }
         return hashlib.sha256(canonical(content).encode()).hexdigest()[:20]
 
+    @cached_property
+    def training(self) -> str:
+        """What decides on the training: trials in which it is equal differ in how they predict."""
+        recipe = self.recipe
+        parts = (
+            recipe.objective,
+            recipe.build_encoder,
+            recipe.config,
+            recipe.train,
+            recipe.encoder,
+        )
+        return repr((self.dataset, self.seed, self.per_class, *parts))
+
     def __str__(self) -> str:
         """Name the trial to a reader."""
         changes = [f"{name} {value}" for name, value in self.changes.items()]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 import torch
@@ -32,6 +32,7 @@ from openima.study.store import Results
 from openima.study.trial import Trial, canonical
 from openima.train.checkpoint import data_fingerprint
 from openima.train.device import pick_device
+from openima.train.evaluate import evaluate
 from openima.train.trainer import Run, train
 
 
@@ -74,8 +75,9 @@ _OF_THE_TRIAL = (
 def work(trials: Sequence[Trial], options: Options, tell: Tell) -> None:
     """Run all trials that have no rows and that no other process works on.
 
-    The list is gone through until nothing is left to take, so that trials of a process that was
-    killed meanwhile are taken over.
+    Trials that train alike, and differ in how they predict, are trained once. The list is gone
+    through until nothing is left to take, so that trials of a process that was killed meanwhile
+    are taken over.
     """
     results, started = Results(options.results), time.monotonic()
     commit()  # of the code that runs: later another one may be checked out
@@ -94,21 +96,38 @@ def work(trials: Sequence[Trial], options: Options, tell: Tell) -> None:
                 if results.file_of(trial.id).exists() or results.error(trial.id) is not None:
                     waiting.remove((position, trial))
                 else:
-                    took_one |= _try(trial, position, results, options, tell)
+                    alike = {t: p for p, t in waiting if t.training == trial.training}
+                    took_one |= _try(trial, alike, results, options, tell)
 
 
-def _try(trial: Trial, position: int, results: Results, options: Options, tell: Tell) -> bool:
-    """Run a trial if it can be claimed; say whether it was."""
-    claim = take(results.running, trial.id, options.stale_after)
-    if claim is None:
-        return False
-    with claim:
-        if results.file_of(trial.id).exists():  # finished by another between look and claim
-            return False
+def _try(
+    trial: Trial, alike: Mapping[Trial, int], results: Results, options: Options, tell: Tell
+) -> bool:
+    """Run a trial if it can be claimed, and with it those that train alike; say whether it was.
+
+    `alike` has the positions of all of them, its own too.
+    """
+    with ExitStack() as claims:
+        taken: list[Trial] = []
+        for one in (trial, *(other for other in alike if other is not trial)):
+            claim = take(results.running, one.id, options.stale_after)
+            if claim is None:
+                if one is trial:
+                    return False
+                continue
+            claims.enter_context(claim)
+            if not results.file_of(one.id).exists():
+                taken.append(one)
+            elif one is trial:  # finished by another between look and claim
+                return False
+        position, others = alike[trial], taken[1:]
         tell(Event("begun", position))
         try:
-            rows = run_trial(trial, options, on_epoch=lambda n: tell(Event("epoch", position, n)))
-            results.write(trial.id, rows)
+            found = run_alike(
+                trial, others, options, on_epoch=lambda n: tell(Event("epoch", position, n))
+            )
+            for one, rows in found.items():
+                results.write(one.id, rows)
         except OpenimaError as error:
             results.fail(trial.id, str(error))
             tell(Event("failed", position, text=str(error)))
@@ -116,8 +135,12 @@ def _try(trial: Trial, position: int, results: Results, options: Options, tell: 
             results.fail(trial.id, traceback.format_exc())
             tell(Event("failed", position, text=f"{type(error).__name__}: {error}"))
         else:
-            results.clear(trial.id)
-            tell(Event("done", position, len(rows), _summary(rows)))
+            for one, rows in found.items():
+                results.clear(one.id)
+                if one is not trial:
+                    tell(Event("begun", alike[one]))
+                    tell(Event("epoch", alike[one], len(rows)))
+                tell(Event("done", alike[one], len(rows), _summary(rows)))
     return True
 
 
@@ -125,6 +148,20 @@ def run_trial(
     trial: Trial, options: Options, on_epoch: Callable[[int], None] | None = None
 ) -> pd.DataFrame:
     """Train, or go on where a killed process was; return one row an epoch."""
+    return run_alike(trial, (), options, on_epoch)[trial]
+
+
+def run_alike(
+    trial: Trial,
+    others: Sequence[Trial],
+    options: Options,
+    on_epoch: Callable[[int], None] | None = None,
+) -> dict[Trial, pd.DataFrame]:
+    """Train once for a trial and for `others` that train alike; return the rows of each.
+
+    Where the training goes on from a checkpoint, the others' rows of the epochs before are
+    missing, and they are left to be run on their own.
+    """
     device = pick_device(options.device)
     recipe = trial.recipe.with_settings(device=str(device))
     task = _task(trial.dataset, options.data, trial.seed, trial.per_class)
@@ -132,8 +169,13 @@ def run_trial(
     # Each kind of device has a checkpoint of its own: its random numbers are its own too.
     name = f"{trial.id}.{str(device).replace(':', '-')}.safetensors"
     checkpoint = Results(options.results).running / name
+    theirs: dict[Trial, list[dict[str, float]]] = {other: [] for other in others}
 
     def after_epoch(run: Run) -> None:
+        for other, rows in theirs.items():
+            if run.snapshot is not None and len(rows) == run.epoch - 1:
+                groups = other.recipe.predictor(run.snapshot)
+                rows.append(run.rows[-1] | evaluate(task, run.snapshot, groups))
         if on_epoch is not None:
             on_epoch(run.epoch)
 
@@ -145,16 +187,7 @@ def run_trial(
         progress=False,
         on_epoch=after_epoch,
     )
-    about = {
-        "trial": trial.id,
-        "dataset": trial.dataset,
-        "method": trial.method,
-        "seed": trial.seed,
-        "per_class": trial.per_class,
-        "settings": canonical(trial.settings),
-        "code": trial.code,
-        "data": data_fingerprint(task)[:12],
-    }
+    data = data_fingerprint(task)[:12]
     where = {
         **peak_memory_mb(device),
         "device": str(device),
@@ -164,7 +197,25 @@ def run_trial(
         "commit": commit(),
         "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
-    history = result.history
+    histories = {trial: result.history}
+    for other, rows in theirs.items():
+        if len(rows) == len(result.history):
+            histories[other] = pd.DataFrame(rows)
+    return {one: _told(one, data, history, where) for one, history in histories.items()}
+
+
+def _told(trial: Trial, data: str, history: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
+    """Say beside each epoch's numbers of which trial they are, and where they come from."""
+    about = {
+        "trial": trial.id,
+        "dataset": trial.dataset,
+        "method": trial.method,
+        "seed": trial.seed,
+        "per_class": trial.per_class,
+        "settings": canonical(trial.settings),
+        "code": trial.code,
+        "data": data,
+    }
     parts = [pd.DataFrame([constants] * len(history)) for constants in (about, where)]
     return pd.concat([parts[0], history, parts[1]], axis=1)
 
