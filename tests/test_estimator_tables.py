@@ -104,3 +104,25 @@ def test_a_column_that_is_named_and_missing_is_refused(
         fitted.predict(papers, labels="area")
     with pytest.raises(InputError, match=r"no text column 'abstract'"):
         fitted.predict(papers, text="abstract")
+
+
+def test_edges_may_come_second(fitted: OpenWorldClassifier, papers: Path) -> None:
+    nodes, edges = papers / "nodes.csv", papers / "edges.csv"
+    one = OpenWorldClassifier(n_novel=1, epochs=2, settings=LEAST, progress=False)
+    one.fit(str(nodes), str(edges), **READ)
+    pd.testing.assert_frame_equal(one.predictions(), fitted.predictions(), check_exact=True)
+    assert one.fitted_.source["read"] == {"edges": str(edges), **READ}
+    assert one.predict(nodes, edges).tolist() == fitted.labels_.tolist()
+    found = one.predictions(str(nodes), str(edges))
+    pd.testing.assert_frame_equal(found, fitted.predictions(), check_exact=True)
+    assert np.array_equal(one.transform(nodes, edges), fitted.embeddings_)
+    assert np.array_equal(one.predict_proba(nodes, edges), fitted.predict_proba())
+
+
+def test_a_misspelt_option_is_told_with_the_known_ones(
+    fitted: OpenWorldClassifier, papers: Path
+) -> None:
+    with pytest.raises(InputError, match=r"no option 'label'.*did you mean 'labels'\?"):
+        OpenWorldClassifier(n_novel=1).fit(papers, label="field")
+    with pytest.raises(InputError, match=r"no option 'txt'.*did you mean 'text'\?"):
+        fitted.predict(papers, txt="title")

@@ -19,6 +19,7 @@ from openima.graph.graph import Features, Graph
 from openima.graph.readers import read_graph
 from openima.graph.readers.common import labels_from_names, labels_from_numbers
 from openima.graph.task import UNKNOWN, LabelledGraph, Task
+from openima.read_options import refuse_unknown
 
 _log = logging.getLogger(__name__)
 
@@ -149,6 +150,7 @@ def labelled_graph(data: Any, y: Any, read_options: Mapping[str, Any]) -> Labell
 
 def read_any(data: Any, read_options: Mapping[str, Any]) -> LabelledGraph:
     """Read whatever `read_graph` can, or load a data set by name: "photo", but not "./photo"."""
+    refuse_unknown(read_options)
     if is_dataset(data):
         if read_options:
             raise InputError(
