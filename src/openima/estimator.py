@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,9 +57,10 @@ class OpenWorldClassifier(BaseEstimator):
       largest first. Nodes whose label was given are judged like all others, so that a doubtful
       label shows.
     - `classes_` (C,): all names. `is_novel_` (N,): whether the label is a new class.
-    - `confidence_` (N,): the probability of the label, as `predict_proba` has it.
+    - `confidence_` (N,): the probability of the label, as `predict_proba` has it. It orders nodes
+      and is not calibrated: it does not say how many of them are right.
     - `novelty_score_` (N,): higher is newer. The score of the method's detector of new classes,
-      if it has one, else the total probability of all new classes.
+      if it has one, else the total probability of all new classes; not calibrated either.
     - `embeddings_` (N, d): of unit length. `n_features_in_`: how many features a node has.
     - `classes_table_`: a row a class; `report.classes.class_table` describes the columns.
     - `history_`: a row an epoch; in the column `chosen` True at the epoch that is used.
@@ -117,6 +119,8 @@ class OpenWorldClassifier(BaseEstimator):
         result = train(task, recipe, checkpoint=self.checkpoint, progress=self.progress)
         self.graph_, self.task_, self.result_ = task.graph, task, result
         self._take(Fitted.of(result, source_of(data, task, read_options)))
+        for doubt in self.fitted_.doubtful_names():
+            warnings.warn(f"{task.graph.name}: {doubt}", stacklevel=2)
         if is_anndata(data):
             write_back(self, data)
         return self

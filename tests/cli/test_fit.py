@@ -18,6 +18,7 @@ from typer.testing import Result
 
 from openima import OpenWorldClassifier
 from openima.fit_config import FitConfig
+from openima.fitted import Fitted
 from openima.graph.datasets import load_dataset
 
 Call = Callable[..., Result]
@@ -206,6 +207,16 @@ def test_an_interrupted_run_is_forgotten_with_force(here: Path, fit: Call) -> No
     assert fit("--out", "out").exit_code == 2
     assert fit("--out", "out", "--force").exit_code == 0
     assert not kept.exists()
+
+
+@pytest.mark.usefixtures("here")
+def test_a_doubtful_name_is_noted_unless_quiet(fit: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Fitted, "doubtful_names", lambda _: ["the group called 'f0' is odd"])
+    noted, quiet = fit("--out", "a"), fit("--out", "b", "--quiet")
+    assert noted.exit_code == quiet.exit_code == 0
+    assert noted.stderr.count("note: ") == 1
+    assert ": the group called 'f0' is odd\n" in noted.stderr
+    assert quiet.stderr == ""
 
 
 @pytest.mark.usefixtures("here")
