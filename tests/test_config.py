@@ -92,3 +92,8 @@ def test_a_file_without_toml_is_refused(
         file.write_bytes(content)
     with pytest.raises(OpenimaError, match=message):
         read_toml(file)
+
+
+def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="this is a folder. Remedy: pass the file in it"):
+        read_toml(tmp_path)

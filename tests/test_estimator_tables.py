@@ -126,3 +126,30 @@ def test_a_misspelt_option_is_told_with_the_known_ones(
         OpenWorldClassifier(n_novel=1).fit(papers, label="field")
     with pytest.raises(InputError, match=r"no option 'txt'.*did you mean 'text'\?"):
         fitted.predict(papers, txt="title")
+
+
+def test_what_is_wrong_with_new_tables_is_told_and_not_that_labels_were_tried(
+    fitted: OpenWorldClassifier, tmp_path: Path
+) -> None:
+    tables(tmp_path / "new")
+    (tmp_path / "new" / "edges.csv").write_text("source,target\np1,p2\np1,nobody\n")
+    with pytest.raises(InputError, match=r"the target 'nobody' is not in the nodes table"):
+        fitted.predict(tmp_path / "new")
+
+
+def test_options_without_a_graph_are_refused(fitted: OpenWorldClassifier) -> None:
+    for ask in (fitted.predict, fitted.predict_proba, fitted.transform, fitted.predictions):
+        with pytest.raises(InputError, match=r"no graph that the option 'edges' could be of"):
+            ask(edges="edges.csv")
+
+
+def test_a_label_column_without_labels_is_told_of(papers: Path, tmp_path: Path) -> None:
+    nodes = pd.read_csv(papers / "nodes.csv").assign(field="")
+    nodes.to_csv(tmp_path / "nodes.csv", index=False)
+    (tmp_path / "edges.csv").write_bytes((papers / "edges.csv").read_bytes())
+    made = OpenWorldClassifier(n_novel=1)
+    with pytest.raises(InputError, match=r"no node has a label.*Got nothing but unknown ones"):
+        made.fit(tmp_path, labels="field", text="title")
+    nodes.drop(columns="field").to_csv(tmp_path / "nodes.csv", index=False)
+    with pytest.raises(InputError, match=r"say where the labels are, labels=..., or pass them"):
+        made.fit(tmp_path, text="title")

@@ -7,7 +7,7 @@ import pytest
 
 from openima.errors import InputError
 from openima.graph.readers import read_graph
-from openima.read_options import of_any_graph, refuse_unknown, tables_apart
+from openima.read_options import of_any_graph, refuse_alone, refuse_unknown, tables_apart
 
 
 @pytest.mark.parametrize("form", [str, Path])
@@ -52,6 +52,12 @@ def test_another_text_is_no_y(data: Any, y: str) -> None:
 def test_an_unknown_option_is_refused_with_the_known_ones(name: str, remedy: str) -> None:
     with pytest.raises(InputError, match=rf"no option '{name}'.*edges, labels, .* k\. .*{remedy}"):
         refuse_unknown({"text": "title", name: 1})
+
+
+def test_options_without_a_graph_are_refused() -> None:
+    refuse_alone({})
+    with pytest.raises(InputError, match=r"no graph that the option 'edges' could be of"):
+        refuse_alone({"edges": "edges.csv"})
 
 
 def test_all_options_of_read_graph_are_known() -> None:

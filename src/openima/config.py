@@ -33,6 +33,10 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise MissingFileError(
             "there is no such file", where=str(path), remedy="check the path"
         ) from None
+    except IsADirectoryError:
+        raise InputError(
+            "this is a folder", where=str(path), remedy="pass the file in it, such as config.toml"
+        ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(
             "the file cannot be read as TOML",

@@ -22,9 +22,8 @@ from openima.graph.task import LabelledGraph, Task
 from openima.inputs import read_any, task_of
 from openima.methods import get_recipe
 from openima.methods.base import Recipe
-from openima.model import Answer
 from openima.model_files import load_fitted, save_fitted
-from openima.read_options import of_any_graph, source_of, tables_apart
+from openima.read_options import of_any_graph, refuse_alone, source_of, tables_apart
 from openima.report.anndata import is_anndata, write_back
 from openima.train.device import pick_device
 from openima.train.learned import Look
@@ -134,7 +133,7 @@ class OpenWorldClassifier(BaseEstimator):
         are embedded by the trained encoder, with all of their neighbours, and get the class of the
         nearest cluster, or the likeliest one by the head of methods that classify by a head.
         """
-        return self._names()[self._answer(data, edges, read_options).classes]
+        return self.predictions(data, edges, **read_options)["label"].to_numpy(dtype=object)
 
     def predict_proba(
         self, data: Any = None, edges: Any = None, **read_options: Any
@@ -155,10 +154,9 @@ class OpenWorldClassifier(BaseEstimator):
 
     def predictions(self, data: Any = None, edges: Any = None, **read_options: Any) -> pd.DataFrame:
         """Tabulate id, label, is_novel, confidence and novelty, a row a node."""
-        fitted = self._fitted()
-        if data is None:
+        fitted, graph = self._fitted(), self._graph(data, edges, read_options)
+        if graph is None:
             return prediction_table(fitted.model, fitted.answer, fitted.ids)
-        graph = self._graph(data, edges, read_options)
         answer = fitted.model.answer(fitted.model.look(graph))
         return prediction_table(fitted.model, answer, ids_of(graph))
 
@@ -171,7 +169,7 @@ class OpenWorldClassifier(BaseEstimator):
 
     @classmethod
     def load(cls, path: str | Path, *, device: str | None = None) -> OpenWorldClassifier:
-        """Read a classifier that `save` wrote; it predicts the same bytes as before.
+        """Read a classifier that `save` or `openima fit` wrote; it predicts the same bytes.
 
         `device` moves it to another one than it was trained on.
         """
@@ -179,14 +177,23 @@ class OpenWorldClassifier(BaseEstimator):
         return cls(**parameters)._take(fitted)
 
     def _recipe(self, data: Any) -> Recipe:
+        if not isinstance(self.method, str):
+            raise InputError("method is the name of a method", got=repr(self.method))
+        if not isinstance(self.settings, Mapping | None):
+            raise InputError(
+                "settings are values by name",
+                expected='something like {"hidden": 64}',
+                got=repr(self.settings),
+            )
         recipe = get_recipe(self.method)
         if is_dataset(data):
             recipe = recipe.for_dataset(find_dataset(data).name)
         own = {"seed": self.seed, "device": self.device}
         if self.epochs is not None:
             own["epochs"] = self.epochs
-        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in own.items()}
-        recipe = with_plain_settings(recipe, {**(self.settings or {}), **plain})
+        asked = {**(self.settings or {}), **own}
+        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in asked.items()}
+        recipe = with_plain_settings(recipe, plain)
         pick_device(recipe.train.device)  # refuses one that cannot be used
         return recipe
 
@@ -211,13 +218,19 @@ class OpenWorldClassifier(BaseEstimator):
     def _names(self) -> NDArray[np.object_]:
         return np.asarray(self._fitted().model.names, dtype=object)
 
-    def _graph(self, data: Any, edges: Any, read_options: Mapping[str, Any]) -> Graph:
-        """Read a graph to predict, with the options of the fit where no others are given."""
-        if isinstance(data, Graph | Task):
-            return data if isinstance(data, Graph) else data.graph
+    def _graph(self, data: Any, edges: Any, read_options: Mapping[str, Any]) -> Graph | None:
+        """Read a graph to predict, with the options of the fit where no others are given.
+
+        Without `data` it is None, which stands for the fitted graph.
+        """
+        fitted = self._fitted()
         if edges is not None:
             read_options = {**read_options, "edges": edges}
-        fitted = self._fitted()
+        if data is None:
+            refuse_alone(read_options)
+            return None
+        if isinstance(data, Graph | Task):
+            return data if isinstance(data, Graph) else data.graph
         read_already = isinstance(data, LabelledGraph) or is_dataset(data)
         of_fit = {} if read_already else of_any_graph(fitted.source)
         options = {**of_fit, **read_options}
@@ -225,19 +238,12 @@ class OpenWorldClassifier(BaseEstimator):
             options.setdefault("words", fitted.words(options["text"]) or None)
         try:
             return read_any(data, options).graph
-        except InputError:
-            if "labels" in read_options or options.pop("labels", None) is None:
+        except InputError as error:
+            labels = options.pop("labels", None)
+            if "labels" in read_options or labels is None or repr(labels) not in str(error):
                 raise
         return read_any(data, options).graph  # new nodes may come without that column
 
     def _look(self, data: Any, edges: Any, read_options: Mapping[str, Any]) -> Look:
-        fitted = self._fitted()
-        if data is None:
-            return fitted.look
-        return fitted.model.look(self._graph(data, edges, read_options))
-
-    def _answer(self, data: Any, edges: Any, read_options: Mapping[str, Any]) -> Answer:
-        fitted = self._fitted()
-        if data is None:
-            return fitted.answer
-        return fitted.model.answer(self._look(data, edges, read_options))
+        fitted, graph = self._fitted(), self._graph(data, edges, read_options)
+        return fitted.look if graph is None else fitted.model.look(graph)

@@ -47,6 +47,8 @@ def task_of(
         raise InputError("n_novel cannot be negative", got=str(n_novel))
     if not _is_number(val_share, float):
         raise InputError("val_share is a share", expected="0 up to 1", got=repr(val_share))
+    if not isinstance(hide_classes, bool | np.bool_):
+        raise InputError("hide_classes is True or False", got=repr(hide_classes))
     if isinstance(data, Task):
         task = _own_task(data, y, read_options, hide_classes)
     else:
@@ -55,6 +57,7 @@ def task_of(
             per_class = find_dataset(data).per_class if is_dataset(data) else 50
             task = labelled.open_world_task(seed, per_class)
         else:
+            _refuse_unlabelled(labelled, y is not None or "labels" in read_options)
             _refuse_all_labelled(labelled)
             if y is None and "unknown" not in read_options:
                 _warn_of_likely_unknown(labelled)
@@ -94,6 +97,21 @@ def _own_task(data: Task, y: Any, read_options: Mapping[str, Any], hide_classes:
             remedy="pass it alone, or pass the graph with y",
         )
     return data
+
+
+def _refuse_unlabelled(labelled: LabelledGraph, named: bool) -> None:
+    """Refuse a graph without any label; `named` is whether the user said where labels are."""
+    if (labelled.labels != UNKNOWN).any():
+        return
+    raise InputError(
+        "no node has a label",
+        where=labelled.graph.name,
+        expected="labels of at least two classes",
+        got="nothing but unknown ones" if named else None,
+        remedy="correct the labels, or name others: labels=..."
+        if named
+        else "say where the labels are, labels=..., or pass them as y",
+    )
 
 
 def _refuse_all_labelled(labelled: LabelledGraph) -> None:

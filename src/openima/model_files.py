@@ -61,8 +61,10 @@ def save_fitted(path: Path, fitted: Fitted, parameters: Mapping[str, Any], *, fo
 def load_fitted(path: Path, device: str | None) -> tuple[Fitted, dict[str, Any]]:
     """Read what `save_fitted` wrote: the fitted classifier and its constructor's parameters.
 
-    `device` is where the model goes, if not where it was trained.
+    `device` is where the model goes, if not where it was trained. The folder of a run, which has
+    the model in it, will do too.
     """
+    path = path / "model" if (path / "model").is_dir() else path
     header = _checked_header(path)
     try:
         tensors = load_file(path / TENSORS)

@@ -51,6 +51,15 @@ def refuse_unknown(read_options: Mapping[str, Any]) -> None:
             )
 
 
+def refuse_alone(read_options: Mapping[str, Any]) -> None:
+    """Refuse options where there is nothing to read: they would have no effect."""
+    for name in read_options:
+        raise InputError(
+            f"there is no graph that the option {name!r} could be of",
+            remedy="pass the graph first, or no option for the fitted graph",
+        )
+
+
 def source_of(data: Any, task: Task, read_options: Mapping[str, Any]) -> dict[str, Any]:
     """Say what was read and how, so that it can be read again."""
     read = {k: str(v) if isinstance(v, Path) else v for k, v in read_options.items()}

@@ -313,7 +313,7 @@ def test_a_run_of_another_kind_of_device_is_refused(
 def test_a_folder_in_place_of_the_file_is_refused(
     tiny_task: Task, tiny: Tiny, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=r"this is no readable checkpoint"):
+    with pytest.raises(InputError, match=r"the checkpoint is a file, and this is a folder"):
         fit(tiny_task, tiny(), tmp_path)
 
 

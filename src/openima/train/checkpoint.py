@@ -36,6 +36,12 @@ class Checkpoint:
     def __init__(self, path: Path, recipe: Recipe, task: Task) -> None:
         """Bind the file to one recipe and task, so that it cannot continue another."""
         self.path = path
+        if path.is_dir():
+            raise InputError(
+                "the checkpoint is a file, and this is a folder",
+                where=str(path),
+                remedy="name a file in it",
+            )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
