@@ -95,5 +95,5 @@ def test_a_file_without_toml_is_refused(
 
 
 def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="this is a folder. Remedy: pass the file in it"):
+    with pytest.raises(InputError, match=r"this is a folder\. Remedy: pass the file in it"):
         read_toml(tmp_path)
