@@ -28,7 +28,7 @@ _NAMED: dict[str, Mapping[str, type[Any]]] = {"clustering": CLUSTERINGS, "batchi
 def read_toml(path: str | Path) -> dict[str, Any]:
     """Read a TOML file."""
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise MissingFileError(
             "there is no such file", where=str(path), remedy="check the path"
