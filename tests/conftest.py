@@ -18,6 +18,11 @@ from openima.predict.clustering import KMeansClustering
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let doubtful names pass: most tests train for an epoch or two."""
+    config.addinivalue_line("filterwarnings", "ignore:.*may be another class:UserWarning")
+
+
 @pytest.fixture(scope="session")
 def data_root() -> Path:
     """Find the folder of the real graphs; skip where they are absent."""

@@ -92,3 +92,14 @@ def test_a_file_without_toml_is_refused(
         file.write_bytes(content)
     with pytest.raises(OpenimaError, match=message):
         read_toml(file)
+
+
+def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "file.toml"
+    file.write_bytes(b"\xef\xbb\xbfseed = 3\n")
+    assert read_toml(file) == {"seed": 3}
+
+
+def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"this is a folder\. Remedy: pass the file in it"):
+        read_toml(tmp_path)

@@ -189,6 +189,12 @@ def test_labels_may_be_names_numbers_or_missing(graph: LabelledGraph) -> None:
     assert by_number.embeddings_.tobytes() == same[0].embeddings_.tobytes()
 
 
+def test_an_infinite_label_is_refused(graph: LabelledGraph) -> None:
+    y = np.where(graph.labels < 0, np.inf, graph.labels)
+    with pytest.raises(InputError, match=r"is not a class.*a whole number. Got inf"):
+        make(n_novel=2).fit(graph.graph, y)
+
+
 def test_y_replaces_the_labels_of_a_graph_that_has_some(graph: LabelledGraph) -> None:
     y = np.where(graph.labels == 0, "first", np.where(graph.labels == 1, "second", ""))
     assert make(n_novel=1, epochs=1).fit(graph, y).classes_.tolist() == [
@@ -299,6 +305,8 @@ def test_nothing_that_was_passed_is_changed(graph: LabelledGraph) -> None:
         ({"n_novel": 2, "val_share": "some"}, "val_share is a share"),
         ({"n_novel": 2, "epochs": 0}, "epochs must be at least 1"),
         ({"n_novel": 2, "seed": None}, "the setting seed has a value of another kind"),
+        ({"n_novel": 2, "hide_classes": "no"}, "hide_classes is True or False. Got 'no'"),
+        ({"n_novel": 2, "method": None}, "method is the name of a method. Got None"),
         ({"n_novel": 2, "method": "openina"}, "did you mean 'openima'"),
         ({"n_novel": 2, "settings": {"hiden": 3}}, "no setting 'hiden'.*did you mean 'hidden'"),
         ({"n_novel": 2, "device": "tpu"}, "the device 'tpu' cannot be used"),
@@ -309,6 +317,17 @@ def test_parameters_that_cannot_be_used_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         make(**parameters).fit(graph)
+
+
+def test_settings_that_are_no_values_by_name_are_refused(graph: LabelledGraph) -> None:
+    settings: Any = ["hidden=3"]
+    with pytest.raises(InputError, match=r"settings are values by name.*Got \['hidden=3'\]"):
+        OpenWorldClassifier(n_novel=2, settings=settings).fit(graph)
+
+
+def test_settings_may_be_numpys_numbers(graph: LabelledGraph) -> None:
+    made = make(n_novel=2, epochs=np.int64(1), settings={"hidden": np.int64(4)}).fit(graph)
+    assert made.embeddings_.shape[1] == 4
 
 
 def test_before_fitting_there_is_nothing_to_ask() -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ SMALL = {
 }
 
 
-def fit(graph: Graph, y: Any, n_novel: int, **settings: Any) -> OpenWorldClassifier:
+def fit(graph: Graph, y: Any, n_novel: int, **parameters: Any) -> OpenWorldClassifier:
     classifier = OpenWorldClassifier(
-        n_novel=n_novel, epochs=2, settings={**SMALL, **settings}, device="cpu", progress=False
+        n_novel=n_novel, epochs=2, settings=SMALL, device="cpu", progress=False, **parameters
     )
     return classifier.fit(graph, y)
 
@@ -61,6 +62,35 @@ def test_a_class_with_one_labelled_node_keeps_it_for_training() -> None:
     assert answered(classifier, 60)
     assert classifier.classes_table_["n_known"].tolist() == [10, 1, 0]
     assert 1 in classifier.task_.train
+
+
+def astray(n_astray: int) -> tuple[Graph, Any]:
+    """Make three blobs: of the nodes labelled c two lie in the last, and some among those of a."""
+    x, _ = blobs()
+    y = np.asarray(["a", "b", ""], dtype=object)[np.arange(60) % 3]
+    y[30:] = ""
+    y[[2, 5]] = "c"
+    y[[0, 3, 6, 9][:n_astray]] = "c"
+    return without_links(x), y
+
+
+def test_a_known_class_whose_nodes_lie_in_another_group_is_told_of() -> None:
+    graph, y = astray(4)
+    with pytest.warns(UserWarning, match=r"the group called 'c' may be another class") as caught:
+        classifier = fit(graph, y, 0, val_share=0.0)
+    (told,) = caught
+    assert "of the 6 nodes of 'c' that were learned from 2 are in it, and 4 in 'a'" in str(
+        told.message
+    )
+    assert Path(told.filename) == Path(__file__)
+    assert answered(classifier, 60)
+
+
+def test_a_known_class_half_of_whose_nodes_lie_in_its_group_is_not_told_of() -> None:
+    graph, y = astray(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert answered(fit(graph, y, 0, val_share=0.0), 60)
 
 
 def test_every_class_with_one_labelled_node_leaves_none_to_choose_an_epoch_by() -> None:

@@ -104,3 +104,52 @@ def test_a_column_that_is_named_and_missing_is_refused(
         fitted.predict(papers, labels="area")
     with pytest.raises(InputError, match=r"no text column 'abstract'"):
         fitted.predict(papers, text="abstract")
+
+
+def test_edges_may_come_second(fitted: OpenWorldClassifier, papers: Path) -> None:
+    nodes, edges = papers / "nodes.csv", papers / "edges.csv"
+    one = OpenWorldClassifier(n_novel=1, epochs=2, settings=LEAST, progress=False)
+    one.fit(str(nodes), str(edges), **READ)
+    pd.testing.assert_frame_equal(one.predictions(), fitted.predictions(), check_exact=True)
+    assert one.fitted_.source["read"] == {"edges": str(edges), **READ}
+    assert one.predict(nodes, edges).tolist() == fitted.labels_.tolist()
+    found = one.predictions(str(nodes), str(edges))
+    pd.testing.assert_frame_equal(found, fitted.predictions(), check_exact=True)
+    assert np.array_equal(one.transform(nodes, edges), fitted.embeddings_)
+    assert np.array_equal(one.predict_proba(nodes, edges), fitted.predict_proba())
+
+
+def test_a_misspelt_option_is_told_with_the_known_ones(
+    fitted: OpenWorldClassifier, papers: Path
+) -> None:
+    with pytest.raises(InputError, match=r"no option 'label'.*did you mean 'labels'\?"):
+        OpenWorldClassifier(n_novel=1).fit(papers, label="field")
+    with pytest.raises(InputError, match=r"no option 'txt'.*did you mean 'text'\?"):
+        fitted.predict(papers, txt="title")
+
+
+def test_what_is_wrong_with_new_tables_is_told_and_not_that_labels_were_tried(
+    fitted: OpenWorldClassifier, tmp_path: Path
+) -> None:
+    tables(tmp_path / "new")
+    (tmp_path / "new" / "edges.csv").write_text("source,target\np1,p2\np1,nobody\n")
+    with pytest.raises(InputError, match=r"the target 'nobody' is not in the nodes table"):
+        fitted.predict(tmp_path / "new")
+
+
+def test_options_without_a_graph_are_refused(fitted: OpenWorldClassifier) -> None:
+    for ask in (fitted.predict, fitted.predict_proba, fitted.transform, fitted.predictions):
+        with pytest.raises(InputError, match=r"no graph that the option 'edges' could be of"):
+            ask(edges="edges.csv")
+
+
+def test_a_label_column_without_labels_is_told_of(papers: Path, tmp_path: Path) -> None:
+    nodes = pd.read_csv(papers / "nodes.csv").assign(field="")
+    nodes.to_csv(tmp_path / "nodes.csv", index=False)
+    (tmp_path / "edges.csv").write_bytes((papers / "edges.csv").read_bytes())
+    made = OpenWorldClassifier(n_novel=1)
+    with pytest.raises(InputError, match=r"no node has a label.*Got nothing but unknown ones"):
+        made.fit(tmp_path, labels="field", text="title")
+    nodes.drop(columns="field").to_csv(tmp_path / "nodes.csv", index=False)
+    with pytest.raises(InputError, match=r"say where the labels are, labels=..., or pass them"):
+        made.fit(tmp_path, text="title")

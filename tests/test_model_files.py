@@ -169,6 +169,11 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
             OpenWorldClassifier.load(path)
 
 
+def test_the_folder_of_a_run_has_the_model_in_it(fitted: OpenWorldClassifier, saved: Path) -> None:
+    again = OpenWorldClassifier.load(saved.parent)
+    assert again.labels_.tolist() == fitted.labels_.tolist()
+
+
 def test_a_model_moves_to_the_device_that_is_asked_for(saved: Path) -> None:
     assert OpenWorldClassifier.load(saved, device="cpu").device == "cpu"
     with pytest.raises(InputError, match=r"the device 'tpu' cannot be used"):

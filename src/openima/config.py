@@ -28,10 +28,14 @@ _NAMED: dict[str, Mapping[str, type[Any]]] = {"clustering": CLUSTERINGS, "batchi
 def read_toml(path: str | Path) -> dict[str, Any]:
     """Read a TOML file."""
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise MissingFileError(
             "there is no such file", where=str(path), remedy="check the path"
+        ) from None
+    except IsADirectoryError:
+        raise InputError(
+            "this is a folder", where=str(path), remedy="pass the file in it, such as config.toml"
         ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(

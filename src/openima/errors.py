@@ -23,9 +23,13 @@ class OpenimaError(Exception):
             sentences.append(f"Got {got}")
         if remedy:
             sentences.append(f"Remedy: {remedy}")
-        ended = (sentence.rstrip(". ") for sentence in sentences)
-        line = " ".join(part if part.endswith("?") else f"{part}." for part in ended)
-        super().__init__(" ".join(line.split()))
+        super().__init__(" ".join(" ".join(map(_ended, sentences)).split()))
+
+
+def _ended(sentence: str) -> str:
+    """End a sentence with one full stop, unless a question or an ellipsis ends it."""
+    sentence = sentence.rstrip()
+    return sentence if sentence.endswith(("?", "...")) else f"{sentence.rstrip('. ')}."
 
 
 class InputError(OpenimaError, ValueError):

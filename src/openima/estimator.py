@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,8 @@ from openima.graph.task import LabelledGraph, Task
 from openima.inputs import read_any, task_of
 from openima.methods import get_recipe
 from openima.methods.base import Recipe
-from openima.model import Answer
 from openima.model_files import load_fitted, save_fitted
+from openima.read_options import of_any_graph, refuse_alone, source_of, tables_apart
 from openima.report.anndata import is_anndata, write_back
 from openima.train.device import pick_device
 from openima.train.learned import Look
@@ -55,9 +56,10 @@ class OpenWorldClassifier(BaseEstimator):
       largest first. Nodes whose label was given are judged like all others, so that a doubtful
       label shows.
     - `classes_` (C,): all names. `is_novel_` (N,): whether the label is a new class.
-    - `confidence_` (N,): the probability of the label, as `predict_proba` has it.
+    - `confidence_` (N,): the probability of the label, as `predict_proba` has it. It orders nodes
+      and is not calibrated: it does not say how many of them are right.
     - `novelty_score_` (N,): higher is newer. The score of the method's detector of new classes,
-      if it has one, else the total probability of all new classes.
+      if it has one, else the total probability of all new classes; not calibrated either.
     - `embeddings_` (N, d): of unit length. `n_features_in_`: how many features a node has.
     - `classes_table_`: a row a class; `report.classes.class_table` describes the columns.
     - `history_`: a row an epoch; in the column `chosen` True at the epoch that is used.
@@ -96,12 +98,14 @@ class OpenWorldClassifier(BaseEstimator):
 
         `data` is whatever `read_graph` reads, with its options (`edges=`, `labels=`, ...), a
         `LabelledGraph`, a `Graph` with `y`, or a `Task`, whose split is used as it is. `y` (N,)
-        replaces the labels: names or whole numbers; None, NaN, "" and -1 mean unknown.
+        replaces the labels: names or whole numbers; None, NaN, "" and -1 mean unknown. The path
+        of a table in its place is taken for `edges`, as in `read_graph`.
 
         `data` may also be the name of a data set (`dataset_names()`). Then classes are hidden,
         as with `hide_classes`, and the paper's settings for it hold where no others are given.
         """
         recipe = self._recipe(data)
+        y, read_options = tables_apart(data, y, read_options)
         task = task_of(
             data,
             y,
@@ -113,39 +117,46 @@ class OpenWorldClassifier(BaseEstimator):
         )
         result = train(task, recipe, checkpoint=self.checkpoint, progress=self.progress)
         self.graph_, self.task_, self.result_ = task.graph, task, result
-        self._take(Fitted.of(result, _source(data, task, read_options)))
+        self._take(Fitted.of(result, source_of(data, task, read_options)))
+        for doubt in self.fitted_.doubtful_names():
+            warnings.warn(f"{task.graph.name}: {doubt}", stacklevel=2)
         if is_anndata(data):
             write_back(self, data)
         return self
 
-    def predict(self, data: Any = None, **read_options: Any) -> NDArray[np.object_]:
+    def predict(
+        self, data: Any = None, edges: Any = None, **read_options: Any
+    ) -> NDArray[np.object_]:
         """Name the class of every node, (n,): of the fitted graph, or of another or a grown one.
 
-        `data` and its options are as in `fit`; labels are not used. Nodes of another graph are
-        embedded by the trained encoder, with all of their neighbours, and get the class of the
+        `data` and its options are as in `read_graph`; labels are not used. Nodes of another graph
+        are embedded by the trained encoder, with all of their neighbours, and get the class of the
         nearest cluster, or the likeliest one by the head of methods that classify by a head.
         """
-        return self._names()[self._answer(data, read_options).classes]
+        return self.predictions(data, edges, **read_options)["label"].to_numpy(dtype=object)
 
-    def predict_proba(self, data: Any = None, **read_options: Any) -> NDArray[np.float64]:
+    def predict_proba(
+        self, data: Any = None, edges: Any = None, **read_options: Any
+    ) -> NDArray[np.float64]:
         """Return the probability of each of `classes_`, (n, C).
 
         For methods that cluster, it falls with the squared distance to the centre of the class,
         and for those with a head it is the softmax of its outputs; `predict.membership` has the
         formulas.
         """
-        return self._fitted().model.probabilities(self._look(data, read_options))
+        return self._fitted().model.probabilities(self._look(data, edges, read_options))
 
-    def transform(self, data: Any = None, **read_options: Any) -> NDArray[np.float32]:
+    def transform(
+        self, data: Any = None, edges: Any = None, **read_options: Any
+    ) -> NDArray[np.float32]:
         """Return the embeddings of the nodes, (n, d), each of unit length."""
-        return self._look(data, read_options).z
+        return self._look(data, edges, read_options).z
 
-    def predictions(self, data: Any = None, **read_options: Any) -> pd.DataFrame:
+    def predictions(self, data: Any = None, edges: Any = None, **read_options: Any) -> pd.DataFrame:
         """Tabulate id, label, is_novel, confidence and novelty, a row a node."""
-        fitted = self._fitted()
-        if data is None:
+        fitted, graph = self._fitted(), self._graph(data, edges, read_options)
+        if graph is None:
             return prediction_table(fitted.model, fitted.answer, fitted.ids)
-        graph = self._graph(data, read_options)
         answer = fitted.model.answer(fitted.model.look(graph))
         return prediction_table(fitted.model, answer, ids_of(graph))
 
@@ -158,7 +169,7 @@ class OpenWorldClassifier(BaseEstimator):
 
     @classmethod
     def load(cls, path: str | Path, *, device: str | None = None) -> OpenWorldClassifier:
-        """Read a classifier that `save` wrote; it predicts the same bytes as before.
+        """Read a classifier that `save` or `openima fit` wrote; it predicts the same bytes.
 
         `device` moves it to another one than it was trained on.
         """
@@ -166,14 +177,23 @@ class OpenWorldClassifier(BaseEstimator):
         return cls(**parameters)._take(fitted)
 
     def _recipe(self, data: Any) -> Recipe:
+        if not isinstance(self.method, str):
+            raise InputError("method is the name of a method", got=repr(self.method))
+        if not isinstance(self.settings, Mapping | None):
+            raise InputError(
+                "settings are values by name",
+                expected='something like {"hidden": 64}',
+                got=repr(self.settings),
+            )
         recipe = get_recipe(self.method)
         if is_dataset(data):
             recipe = recipe.for_dataset(find_dataset(data).name)
         own = {"seed": self.seed, "device": self.device}
         if self.epochs is not None:
             own["epochs"] = self.epochs
-        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in own.items()}
-        recipe = with_plain_settings(recipe, {**(self.settings or {}), **plain})
+        asked = {**(self.settings or {}), **own}
+        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in asked.items()}
+        recipe = with_plain_settings(recipe, plain)
         pick_device(recipe.train.device)  # refuses one that cannot be used
         return recipe
 
@@ -198,48 +218,32 @@ class OpenWorldClassifier(BaseEstimator):
     def _names(self) -> NDArray[np.object_]:
         return np.asarray(self._fitted().model.names, dtype=object)
 
-    def _graph(self, data: Any, read_options: Mapping[str, Any]) -> Graph:
-        """Read a graph to predict, with the options of the fit where no others are given."""
+    def _graph(self, data: Any, edges: Any, read_options: Mapping[str, Any]) -> Graph | None:
+        """Read a graph to predict, with the options of the fit where no others are given.
+
+        Without `data` it is None, which stands for the fitted graph.
+        """
+        fitted = self._fitted()
+        if edges is not None:
+            read_options = {**read_options, "edges": edges}
+        if data is None:
+            refuse_alone(read_options)
+            return None
         if isinstance(data, Graph | Task):
             return data if isinstance(data, Graph) else data.graph
-        fitted = self._fitted()
-        read = fitted.source["read"]
-        of_fit = {k: v for k, v in read.items() if not (k in _OF_ONE_GRAPH or _is_file(v))}
         read_already = isinstance(data, LabelledGraph) or is_dataset(data)
-        options = dict(read_options) if read_already else {**of_fit, **read_options}
+        of_fit = {} if read_already else of_any_graph(fitted.source)
+        options = {**of_fit, **read_options}
         if options.get("text"):
             options.setdefault("words", fitted.words(options["text"]) or None)
         try:
             return read_any(data, options).graph
-        except InputError:
-            if "labels" in read_options or options.pop("labels", None) is None:
+        except InputError as error:
+            labels = options.pop("labels", None)
+            if "labels" in read_options or labels is None or repr(labels) not in str(error):
                 raise
         return read_any(data, options).graph  # new nodes may come without that column
 
-    def _look(self, data: Any, read_options: Mapping[str, Any]) -> Look:
-        fitted = self._fitted()
-        if data is None:
-            return fitted.look
-        return fitted.model.look(self._graph(data, read_options))
-
-    def _answer(self, data: Any, read_options: Mapping[str, Any]) -> Answer:
-        fitted = self._fitted()
-        if data is None:
-            return fitted.answer
-        return fitted.model.answer(self._look(data, read_options))
-
-
-_OF_ONE_GRAPH = ("edges", "unknown")
-"""Options of reading that say nothing about another graph."""
-
-
-def _is_file(value: Any) -> bool:
-    """Tell whether an option names the features of the nodes of one graph."""
-    return isinstance(value, str) and value.endswith(".npy")
-
-
-def _source(data: Any, task: Task, read_options: Mapping[str, Any]) -> dict[str, Any]:
-    """Say what was read and how, so that it can be read again."""
-    read = {k: str(v) if isinstance(v, Path) else v for k, v in read_options.items()}
-    name = str(data) if isinstance(data, str | Path) else task.graph.name
-    return {"graph": name, "read": read}
+    def _look(self, data: Any, edges: Any, read_options: Mapping[str, Any]) -> Look:
+        fitted, graph = self._fitted(), self._graph(data, edges, read_options)
+        return fitted.look if graph is None else fitted.model.look(graph)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from openima.graph.graph import Graph
 from openima.graph.readers.table_features import word_weights
 from openima.model import Answer, Model
+from openima.predict.align import count_matrix
 from openima.report.classes import class_table
 from openima.train.learned import Look
 from openima.train.trainer import TrainResult
@@ -66,6 +67,25 @@ class Fitted:
             source=source,
             weights=None if isinstance(features, np.ndarray) else word_weights(features),
         )
+
+    def doubtful_names(self) -> list[str]:
+        """Tell of known classes more of whose training nodes are in another group than in theirs.
+
+        A class of few labels may not make a group of its own, and then its name goes to a group
+        that is left over, which may well be a new class.
+        """
+        names, told = self.model.names, []
+        counts = count_matrix(self.answer.classes[self.train], self.labels[self.train], len(names))
+        for c, name in enumerate(names[: self.model.n_seen]):
+            total, own, other = counts[:, c].sum(), counts[c, c], int(counts[:, c].argmax())
+            if counts[other, c] > own:
+                told.append(
+                    f"the group called {name!r} may be another class: of the {total:,} nodes of "
+                    f"{name!r} that were learned from {own:,} are in it, and {counts[other, c]:,} "
+                    f"in {names[other]!r}; label more of them, look for more new classes, or "
+                    "merge the class into another"
+                )
+        return told
 
     def words(self, column: str) -> dict[str, float]:
         """Return the words of a text column among the features, and what they weigh."""

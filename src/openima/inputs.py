@@ -19,6 +19,7 @@ from openima.graph.graph import Features, Graph
 from openima.graph.readers import read_graph
 from openima.graph.readers.common import labels_from_names, labels_from_numbers
 from openima.graph.task import UNKNOWN, LabelledGraph, Task
+from openima.read_options import refuse_unknown
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +47,8 @@ def task_of(
         raise InputError("n_novel cannot be negative", got=str(n_novel))
     if not _is_number(val_share, float):
         raise InputError("val_share is a share", expected="0 up to 1", got=repr(val_share))
+    if not isinstance(hide_classes, bool | np.bool_):
+        raise InputError("hide_classes is True or False", got=repr(hide_classes))
     if isinstance(data, Task):
         task = _own_task(data, y, read_options, hide_classes)
     else:
@@ -54,6 +57,7 @@ def task_of(
             per_class = find_dataset(data).per_class if is_dataset(data) else 50
             task = labelled.open_world_task(seed, per_class)
         else:
+            _refuse_unlabelled(labelled, y is not None or "labels" in read_options)
             _refuse_all_labelled(labelled)
             if y is None and "unknown" not in read_options:
                 _warn_of_likely_unknown(labelled)
@@ -93,6 +97,21 @@ def _own_task(data: Task, y: Any, read_options: Mapping[str, Any], hide_classes:
             remedy="pass it alone, or pass the graph with y",
         )
     return data
+
+
+def _refuse_unlabelled(labelled: LabelledGraph, named: bool) -> None:
+    """Refuse a graph without any label; `named` is whether the user said where labels are."""
+    if (labelled.labels != UNKNOWN).any():
+        return
+    raise InputError(
+        "no node has a label",
+        where=labelled.graph.name,
+        expected="labels of at least two classes",
+        got="nothing but unknown ones" if named else None,
+        remedy="correct the labels, or name others: labels=..."
+        if named
+        else "say where the labels are, labels=..., or pass them as y",
+    )
 
 
 def _refuse_all_labelled(labelled: LabelledGraph) -> None:
@@ -149,6 +168,7 @@ def labelled_graph(data: Any, y: Any, read_options: Mapping[str, Any]) -> Labell
 
 def read_any(data: Any, read_options: Mapping[str, Any]) -> LabelledGraph:
     """Read whatever `read_graph` can, or load a data set by name: "photo", but not "./photo"."""
+    refuse_unknown(read_options)
     if is_dataset(data):
         if read_options:
             raise InputError(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from openima.config import plain_settings, with_plain_settings
@@ -22,6 +22,7 @@ from openima.methods import get_recipe
 from openima.methods.base import Known, Recipe
 from openima.model import Answer, Model
 from openima.predict.membership import Membership
+from openima.tensors import save_tensors
 from openima.train.device import pick_device
 from openima.train.learned import Learned, Look
 from openima.version import __version__
@@ -37,7 +38,7 @@ def save_fitted(path: Path, fitted: Fitted, parameters: Mapping[str, Any], *, fo
     """Write a folder with the fitted classifier and the parameters of its constructor."""
     model = fitted.model
     with complete_folder(path, force=force, marker=HEADER) as folder:
-        save_file(_tensors_of(fitted), folder / TENSORS)
+        save_tensors(_tensors_of(fitted), folder / TENSORS)
         for name, table in zip(TABLES, _tables_of(fitted), strict=True):
             table.to_parquet(folder / name, index=False)
         header = {
@@ -60,8 +61,10 @@ def save_fitted(path: Path, fitted: Fitted, parameters: Mapping[str, Any], *, fo
 def load_fitted(path: Path, device: str | None) -> tuple[Fitted, dict[str, Any]]:
     """Read what `save_fitted` wrote: the fitted classifier and its constructor's parameters.
 
-    `device` is where the model goes, if not where it was trained.
+    `device` is where the model goes, if not where it was trained. The folder of a run, which has
+    the model in it, will do too.
     """
+    path = path / "model" if (path / "model").is_dir() else path
     header = _checked_header(path)
     try:
         tensors = load_file(path / TENSORS)
@@ -90,8 +93,7 @@ def _tensors_of(fitted: Fitted) -> dict[str, Tensor]:
         "weights": fitted.weights,
     }
     tensors = {k: torch.from_numpy(v) for k, v in arrays.items() if v is not None}
-    tensors |= model.learned.state()
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    return tensors | model.learned.state()
 
 
 def _tables_of(fitted: Fitted) -> tuple[pd.DataFrame, ...]:

@@ -44,6 +44,7 @@ def ended_by(error: BaseException) -> Result:
         (OSError("strange"), 1, "system: strange."),
         (MemoryError(), 1, "there is not enough memory."),
         (RuntimeError("DefaultCPUAllocator: not enough memory: ..."), 1, "there is not enough"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 1, "there is not enough"),
         (
             RuntimeError("two\nlines"),
             1,

@@ -18,6 +18,7 @@ from typer.testing import Result
 
 from openima import OpenWorldClassifier
 from openima.fit_config import FitConfig
+from openima.fitted import Fitted
 from openima.graph.datasets import load_dataset
 
 Call = Callable[..., Result]
@@ -148,7 +149,8 @@ def test_classes_of_a_labelled_graph_are_hidden_where_asked(here: Path, call: Ca
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["accuracy"]["all"] > 0
     again = call("fit", "--config", "openima-out/config.toml", "--out", "again")
-    assert "hidden labels found again" in again.stdout
+    assert "hidden labels found again: All" in again.stdout
+    assert "Seen" not in again.stdout  # all nodes of known classes were learned from
     assert same_bytes(here / "openima-out", here / "again")
 
 
@@ -206,6 +208,16 @@ def test_an_interrupted_run_is_forgotten_with_force(here: Path, fit: Call) -> No
     assert fit("--out", "out").exit_code == 2
     assert fit("--out", "out", "--force").exit_code == 0
     assert not kept.exists()
+
+
+@pytest.mark.usefixtures("here")
+def test_a_doubtful_name_is_noted_unless_quiet(fit: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Fitted, "doubtful_names", lambda _: ["the group called 'f0' is odd"])
+    noted, quiet = fit("--out", "a"), fit("--out", "b", "--quiet")
+    assert noted.exit_code == quiet.exit_code == 0
+    assert noted.stderr.count("note: ") == 1
+    assert ": the group called 'f0' is odd\n" in noted.stderr
+    assert quiet.stderr == ""
 
 
 @pytest.mark.usefixtures("here")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openima.cli.printing import grid, notes, plain, show, show_json, tell
+from openima.cli.printing import grid, notes, plain, show, show_all_letters, show_json, tell
 
 LONG = ", ".join(f"word {i}" for i in range(80))
 
@@ -80,6 +81,35 @@ def test_colours_are_for_terminals_that_want_them() -> None:
     done = subprocess.run(piped, capture_output=True, text=True, check=True)
     assert "citeseer" in done.stdout
     assert "\x1b" not in done.stdout
+
+
+class Screen(io.BytesIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("end", "shown"), [(io.BytesIO, "é 数\n".encode()), (Screen, rb"\xe9 \u6570" + b"\n")]
+)
+def test_letters_that_the_system_does_not_have_are_no_error(
+    end: type[io.BytesIO], shown: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = end()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    show_all_letters()
+    show("é 数")
+    sys.stdout.flush()
+    assert written.getvalue() == shown
+
+
+def test_names_of_any_script_reach_a_file() -> None:
+    """A system without UTF-8 ended in an error after all the work was done."""
+    code = "import typer; typer.echo('é'); print('数')"
+    app = f"from openima.cli import app\n@app.command()\ndef say() -> None: {code}\napp(['say'])"
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    job = [sys.executable, "-c", app]
+    done = subprocess.run(job, capture_output=True, env=ascii_only, check=True)
+    assert done.stdout.decode().split() == ["é", "数"]
 
 
 def test_json_holds_plain_values(capsys: pytest.CaptureFixture[str]) -> None:

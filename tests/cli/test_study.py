@@ -50,3 +50,50 @@ def test_a_failed_trial_makes_the_command_fail(study: Path, tmp_path: Path) -> N
     assert "1 failed" in result.stdout
     shown = CliRunner().invoke(app, ["study", "status", str(study), "--results", str(tmp_path)])
     assert "lower the learning rate" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    "command", [["table"], ["select"], ["figure"], ["pack"], ["pack", "--used"]], ids=" ".join
+)
+def test_without_rows_one_line_says_how_to_make_them(
+    study: Path, tmp_path: Path, command: list[str]
+) -> None:
+    name, *more = command
+    results = tmp_path / "results"
+    arguments = ["study", name, str(study), "--results", str(results), *more]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "the study has no rows yet" in result.stderr
+    assert f"openima study run {study} --results {results}" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_status_and_page_do_without_rows(study: Path, tmp_path: Path) -> None:
+    results, page = ["--results", str(tmp_path / "results")], tmp_path / "results.md"
+    shown = CliRunner().invoke(app, ["study", "status", str(study), *results])
+    assert shown.exit_code == 0, shown.output
+    written = CliRunner().invoke(
+        app, ["study", "document", str(tmp_path), *results, "--out", str(page)]
+    )
+    assert written.exit_code == 0, written.output
+    assert "No rows yet." in page.read_text(encoding="utf-8")
+
+
+def test_a_missing_figure_or_rule_is_told_before_missing_rows(study: Path) -> None:
+    study.write_text(study.read_text().replace('figure = "rules"\n', ""))
+    for arguments, message in (
+        (["figure", str(study)], "this study has no figure"),
+        (["select", str(study), "--rule", "best"], "there is no rule 'best'"),
+    ):
+        result = CliRunner().invoke(app, ["study", *arguments])
+        assert result.exit_code == 2
+        assert message in result.stderr
+
+
+def test_no_page_is_written_of_a_folder_without_studies(tmp_path: Path) -> None:
+    page = tmp_path / "results.md"
+    result = CliRunner().invoke(app, ["study", "document", str(tmp_path), "--out", str(page)])
+    assert result.exit_code == 2
+    assert "there are no study files" in result.stderr
+    assert not page.exists()

@@ -76,6 +76,12 @@ def test_the_python_page_has_everything_that_a_classifier_has(fitted: OpenWorldC
     assert learned | own - of_sklearn <= named
 
 
+def test_the_outputs_page_says_what_confidence_is_not() -> None:
+    text = " ".join(page("outputs.md").split())
+    assert "Neither confidence nor novelty is a probability of being right." in text
+    assert "not calibrated" in text
+
+
 def test_the_outputs_page_has_every_column(fitted: OpenWorldClassifier) -> None:
     named = code_words(page("outputs.md"))
     history = {str(name) for name in fitted.history_ if not str(name).endswith("_min")}

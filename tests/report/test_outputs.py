@@ -106,6 +106,11 @@ def test_there_is_nothing_else(out: Path) -> None:
     assert [path.name for path in out.parent.iterdir()] == ["out"]
 
 
+def test_who_may_read_one_file_may_read_all(out: Path) -> None:
+    modes = {path.name: path.stat().st_mode for path in out.rglob("*") if path.is_file()}
+    assert modes == dict.fromkeys(modes, modes["run.json"])
+
+
 def test_images_come_along(fitted: OpenWorldClassifier, tmp_path: Path) -> None:
     images = np.arange(120 * 4 * 3, dtype=np.uint8).reshape(120, 4, 3)
     write_outputs(fitted, tmp_path / "out", images=images)

@@ -43,6 +43,9 @@ def test_a_missing_or_damaged_file_is_named(run_in: Writer, name: str) -> None:
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError, match=r"openima fit --out"):
         read_run(tmp_path / "nowhere")
+    (tmp_path / "file").touch()
+    with pytest.raises(MissingFileError, match=r"openima fit --out"):
+        read_run(tmp_path / "file")
 
 
 def test_files_of_two_runs_do_not_mix(run_in: Writer) -> None:

@@ -152,6 +152,8 @@ def test_folders_are_made_and_only_the_file_is_left(
     path = tmp_path / "a" / "b" / "run.safetensors"
     fit(tiny_task, tiny(), path)
     assert [p.name for p in path.parent.iterdir()] == [path.name]
+    (tmp_path / "usual").touch()
+    assert path.stat().st_mode == (tmp_path / "usual").stat().st_mode
     train(tiny_task, tiny(), checkpoint=str(path), progress=False)
 
 
@@ -173,7 +175,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(
         raise OSError("no space left")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "save_file", full_disk)
+        patch.setattr(module, "save_tensors", full_disk)
         with pytest.raises(OSError, match=r"no space left"):
             fit(tiny_task, tiny(), path)
     assert path.read_bytes() == content
@@ -311,7 +313,7 @@ def test_a_run_of_another_kind_of_device_is_refused(
 def test_a_folder_in_place_of_the_file_is_refused(
     tiny_task: Task, tiny: Tiny, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=r"this is no readable checkpoint"):
+    with pytest.raises(InputError, match=r"the checkpoint is a file, and this is a folder"):
         fit(tiny_task, tiny(), tmp_path)
 
 

@@ -18,11 +18,11 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from openima.cli.printing import tell
+from openima.cli.printing import show_all_letters, tell
 from openima.errors import DownloadError, MissingPackageError, OpenimaError
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-_NO_MEMORY = re.compile("(not enough|out of) memory")  # torch has no MemoryError
+_NO_MEMORY = re.compile("(not enough|out of|allocate) memory")  # torch has no MemoryError
 _NOT_THE_USERS_FAULT = (DownloadError, MissingPackageError)
 
 
@@ -35,6 +35,7 @@ class Commands(TyperGroup):
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command and leave the process."""
         options["standalone_mode"] = False
+        show_all_letters()
         try:
             code = super().main(*args, **options)
         except Exception as error:

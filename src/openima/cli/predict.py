@@ -70,7 +70,7 @@ def predict(
         k=k,
     )
     with notes(quiet=quiet):
-        classifier = OpenWorldClassifier.load(_model_folder(model), device=device)
+        classifier = OpenWorldClassifier.load(model, device=device)
         table = classifier.predictions(graph, **read)
     if out is not None:
         _write(table, out)
@@ -79,10 +79,6 @@ def predict(
         show_json(table.to_dict("records"))
     else:
         table.to_csv(sys.stdout, index=False)
-
-
-def _model_folder(path: Path) -> Path:
-    return path / "model" if (path / "model").is_dir() else path
 
 
 def _refuse_file(path: Path, *, force: bool) -> None:

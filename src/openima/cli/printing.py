@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import math
@@ -28,6 +29,15 @@ _PYTHON = re.compile(
     r"\b(labels|unknown|id|text|features|source|target|weight|directed|structural|k)="
 )
 """How messages write the options of `read_graph`, which are options of commands too."""
+
+
+def show_all_letters() -> None:
+    """Let names of any script pass: files and pipes get UTF-8, a terminal what it can show."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        if sys.stdout.isatty():
+            sys.stdout.reconfigure(errors="backslashreplace")
+        else:
+            sys.stdout.reconfigure(encoding="utf-8")
 
 
 def tell(message: str, *, kind: str = "", style: str = "") -> None:

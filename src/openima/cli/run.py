@@ -80,7 +80,8 @@ def as_text(classifier: OpenWorldClassifier, out: Path) -> Iterator[str | Table]
         classifier.classes_table_,
     )
     if accuracy := _accuracy(classifier):
-        shares = "  ".join(f"{name.title()} {share:.1%}" for name, share in accuracy.items())
+        found = {name: share for name, share in accuracy.items() if not pd.isna(share)}
+        shares = "  ".join(f"{name.title()} {share:.1%}" for name, share in found.items())
         yield f"hidden labels found again: {shares}"
     yield f"files:  {out}"
     yield f"report: {out / 'report.html'}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from openima.cli.printing import show
+from openima.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +109,7 @@ def table(
     from openima.study.tables import summarise
 
     found = read_study(study)
-    rows = _rows(found, results, all_versions)
+    rows = _rows(found, study, results, all_versions)
     text = render(found, summarise(found, rows, weight), format)
     if isinstance(text, str):
         typer.echo(text, nl=False)
@@ -129,11 +130,12 @@ def select(
     """Print which epoch of which configuration is chosen, for each line of the table and seed."""
     from openima.study.plan import read_study, searched
     from openima.study.render import frame_to_terminal
-    from openima.study.select import RULES, chosen_rows
+    from openima.study.select import RULES, chosen_rows, refuse_rule
     from openima.study.tables import with_settings
 
+    refuse_rule(rule)
     found = read_study(study)
-    rows = with_settings(found, _rows(found, results, all_versions))
+    rows = with_settings(found, _rows(found, study, results, all_versions))
     keys = list(dict.fromkeys([*found.rows, "dataset", "method", "seed"]))
     chosen = chosen_rows(rows, keys, rule, weight)
     configurations = searched(found)
@@ -150,12 +152,14 @@ def figure(
     all_versions: AllVersions = False,
 ) -> None:
     """Draw a study's figure as PNG and SVG."""
-    from openima.study.figures import draw
+    from openima.study.figures import draw, refuse_figure
     from openima.study.plan import read_study
     from openima.study.tables import summarise
 
     found = read_study(study)
-    for path in draw(found, summarise(found, _rows(found, results, all_versions)), out):
+    refuse_figure(found)
+    rows = _rows(found, study, results, all_versions)
+    for path in draw(found, summarise(found, rows), out):
         typer.echo(path)
 
 
@@ -172,7 +176,8 @@ def pack(
     from openima.study.store import Results
 
     found, folder = read_study(study), Results(results)
-    rows = _rows(found, results, False) if used else folder.load(found.trials)
+    rows = _rows(found, study, results) if used else folder.load(found.trials)
+    _refuse_no_rows(rows, study, results)
     typer.echo(folder.pack(found.name, rows))
 
 
@@ -186,16 +191,36 @@ def document(
     from openima.study.document import write_document
     from openima.study.store import Results
 
-    for path in write_document(sorted(studies.glob("*.toml")), Results(results), out):
+    files = sorted(studies.glob("*.toml"))
+    if not files:
+        raise InputError(
+            "there are no study files",
+            where=str(studies),
+            expected="a folder with studies, *.toml",
+            remedy="name that folder",
+        )
+    for path in write_document(files, Results(results), out):
         typer.echo(path)
 
 
-def _rows(study: Study, results: Path, all_versions: bool) -> pd.DataFrame:
+def _rows(study: Study, file: Path, results: Path, all_versions: bool = False) -> pd.DataFrame:
     """Load the rows of one version of the code, and say on standard error what else there is."""
     from openima.study.store import Results
     from openima.study.tables import one_version
 
     rows, notes = one_version(Results(results).load(study.trials), mix=all_versions)
+    _refuse_no_rows(rows, file, results)
     for note in notes:
         typer.echo(note, err=True)
     return rows
+
+
+def _refuse_no_rows(rows: pd.DataFrame, file: Path, results: Path) -> None:
+    if not len(rows):
+        raise InputError(
+            "the study has no rows yet",
+            where=str(file),
+            got=f"none in the folder {results}",
+            remedy=f"make them, openima study run {file} --results {results}, or name the folder "
+            "that has them: --results DIR",
+        )

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
-from safetensors.torch import save_file
 from sklearn.utils.validation import check_is_fitted
 
 from openima.config import plain_settings
@@ -21,6 +20,7 @@ from openima.files import complete_folder, refuse_taken
 from openima.fit_config import FitConfig
 from openima.graph.task import Task
 from openima.report.html import write_report
+from openima.tensors import save_tensors
 from openima.version import __version__
 
 _log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ def write_outputs(
         _write_table(classifier.classes_table_, folder / "classes")
         _write_table(classifier.history_, folder / "history")
         z = torch.from_numpy(classifier.embeddings_)
-        save_file({"z": z}, folder / "embeddings.safetensors")
+        save_tensors({"z": z}, folder / "embeddings.safetensors")
         (folder / "config.toml").write_text(config(classifier).to_toml(), encoding="utf-8")
         text = json.dumps(summary(classifier), indent=2)
         (folder / MARKER).write_text(text + "\n", encoding="utf-8")

@@ -78,7 +78,7 @@ def read_run(directory: Path) -> RunFiles:
 def _read(path: Path, reader: Callable[[Path], T]) -> T:
     try:
         return reader(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise MissingFileError(
             "the file is missing",
             where=str(path),

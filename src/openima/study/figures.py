@@ -34,15 +34,9 @@ _STYLE: dict[Any, Any] = {
 
 def draw(study: Study, summary: pd.DataFrame, folder: str | Path) -> list[Path]:
     """Draw a study's figure as PNG and SVG; return their paths."""
-    kinds: dict[str, Callable[[Study, pd.DataFrame], Figure]]
+    refuse_figure(study)
+    kinds: dict[str | None, Callable[[Study, pd.DataFrame], Figure]]
     kinds = dict(zip(FIGURES, (_sensitivity, _rules), strict=True))
-    if study.figure not in kinds:
-        raise InputError(
-            "this study has no figure",
-            where=study.name,
-            remedy=f'write figure = "{next(iter(kinds))}" into its file, if that fits its rows',
-        )
-    _refuse_other_rows(study)
     metric = study.metrics[0]
     if not summary[metric].notna().any():
         raise InputError("there are no rows to draw", where=study.name, remedy="run the study")
@@ -62,14 +56,20 @@ def draw(study: Study, summary: pd.DataFrame, folder: str | Path) -> list[Path]:
     return paths
 
 
-def _refuse_other_rows(study: Study) -> None:
-    """Refuse tables whose lines the figure could not tell apart."""
+def refuse_figure(study: Study) -> None:
+    """Refuse a study without a figure, and tables whose lines the figure could not tell apart."""
+    if study.figure is None:
+        raise InputError(
+            "this study has no figure",
+            where=study.name,
+            remedy=f'write figure = "{FIGURES[0]}" into its file, if that fits its rows',
+        )
     settings = set(study.rows) - {"dataset", "method"}
     alone = len({trial.method for trial in study.trials}) == 1
     fits, expected = {
         "sensitivity": ("dataset" in study.rows and settings and alone, "settings, of one method"),
         "rules": ({*study.rows} == {"dataset", "method"}, "method"),
-    }[str(study.figure)]
+    }[study.figure]
     if not fits:
         raise InputError(
             f"the figure {study.figure!r} does not fit the table",

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from openima.errors import InputError
 from openima.graph.task import Task
 from openima.methods.base import Recipe
+from openima.tensors import save_tensors
 from openima.train.learned import Look
 
 if TYPE_CHECKING:
@@ -36,6 +36,12 @@ class Checkpoint:
     def __init__(self, path: Path, recipe: Recipe, task: Task) -> None:
         """Bind the file to one recipe and task, so that it cannot continue another."""
         self.path = path
+        if path.is_dir():
+            raise InputError(
+                "the checkpoint is a file, and this is a folder",
+                where=str(path),
+                remedy="name a file in it",
+            )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -58,7 +64,7 @@ class Checkpoint:
         }
         partial = self.path.with_name(f"{self.path.name}.{os.getpid()}.partial")
         try:
-            save_file(_tensors_of(run), partial, metadata={"run": json.dumps(header)})
+            save_tensors(_tensors_of(run), partial, {"run": json.dumps(header)})
             partial.replace(self.path)
         finally:
             partial.unlink(missing_ok=True)
@@ -156,7 +162,7 @@ def _tensors_of(run: Run) -> dict[str, Tensor]:
             found = getattr(run.snapshot, name)
             if found is not None:
                 tensors[name] = torch.from_numpy(found)
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    return tensors
 
 
 def _restore_generator(run: Run, state: Tensor, where: str) -> None:

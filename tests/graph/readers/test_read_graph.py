@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -167,7 +168,7 @@ def test_options_of_other_formats_are_refused(write: Write, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("graph.xlsx", "cannot be told from its name.*'.xlsx'"),
+        ("graph.xlsx", "cannot be told from its name.*'.xlsx'.*save the data in one of these"),
         ("graph.npy", r"ends in \.csv, .*\.npz, \.graphml, \.pt, \.h5ad"),
         ("graph", "no extension"),
         ("graph.csv", "half a graph.*pass both tables"),
@@ -197,6 +198,46 @@ def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
 def test_edges_beside_a_format_that_has_them_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"small\.NPZ: .*has its edges in it.*'edges\.csv'"):
         read_graph(as_npz(tmp_path)["data"], "edges.csv")
+
+
+def test_edges_beside_a_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a folder has its table of edges.*'edges\.csv' besides"):
+        read_graph(tmp_path, "edges.csv")
+
+
+@pytest.mark.parametrize(
+    ("data", "edges", "says"),
+    [
+        ("", None, "the path of the graph is empty"),
+        ("nodes.csv", "", "Got an empty text"),
+        ("nodes.csv", pd.DataFrame(), "Got a DataFrame.*write a table that is in memory"),
+        ("nodes.csv", [(0, 1)], "edges is not the path of a table. Got a list"),
+    ],
+)
+def test_what_is_no_path_is_refused(data: str, edges: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        read_graph(data, edges)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"labels": ["field"]}, "'labels' has a value.*a text. Got list, .'field'.*are y of fit"),
+        ({"labels": np.array([0, 1])}, r"Got ndarray, array\(.0, 1.\)"),
+        ({"labels": 2}, "Got int, 2"),
+        ({"text": ["title"]}, "'text' has a value of another kind. Expected a text"),
+        ({"directed": "no"}, "'directed'.*Expected True or False. Got str, 'no'"),
+        ({"k": "3"}, "'k' has a value of another kind. Expected a whole number"),
+    ],
+)
+def test_options_of_another_kind_are_refused(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        read_graph("nodes.csv", "edges.csv", **options)
+
+
+def test_a_data_frame_is_to_be_written_to_a_file() -> None:
+    with pytest.raises(InputError, match=r"a DataFrame is not a graph.*nodes\.to_parquet"):
+        read_graph(pd.DataFrame({"id": [1]}))
 
 
 @pytest.mark.parametrize("thing", [3, None, {"x": 1}, [1, 2], X])

@@ -66,6 +66,18 @@ def test_newlines_in_quoted_text_may_fall_on_the_edge_of_a_block(
     assert graph.sources.tolist() == [499, 0]
 
 
+def test_a_text_may_be_long(tmp_path: Path) -> None:
+    nodes, edges = tmp_path / "nodes.csv", tmp_path / "edges.csv"
+    nodes.write_text("id,title\n0," + "long " * 100_000 + "\n1,long\n")
+    edges.write_text("source,target\n0,1\n")
+    labelled = read_tables(nodes, edges, text="title")
+    assert labelled.graph.feature_names is not None
+    assert labelled.graph.feature_names.tolist() == ["title:long"]
+    nodes.write_text("id,title\n0," + "long " * 100_000 + "\n1,long,more\n")
+    with pytest.raises(InputError, match=r"nodes.csv, line 3: the row does not fit the header"):
+        read_tables(nodes, edges, text="title")
+
+
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

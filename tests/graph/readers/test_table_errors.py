@@ -42,7 +42,17 @@ CASES = {
         (line("edges", 1), "delimiter", "'source target'"), edges="source target\na      b\n"
     ),
     "edges with one column": Case(
-        ("edges.csv", "no target column", "source"), edges="source\na\nb\n"
+        ("edges.csv", "no column is left to be the target", "Got source."),
+        edges="source\na\nb\n",
+    ),
+    "no column for an end of an edge": Case(
+        ("edges.csv", "no column is left to be the source", "Got source, target."),
+        edges="source,target\na,b\n",
+        options={"weight": "source"},
+    ),
+    "nodes without a column of ids": Case(
+        ("nodes.csv", "no column is left to be the id", "a column of ids"),
+        nodes="label\nred\nblue\n",
     ),
     "edges without a header": Case(
         ("edges.csv", "the first line is an edge", "Got a,b", "add a line of names"),
@@ -52,7 +62,7 @@ CASES = {
         ("nodes.csv", "no id column 'nodeid'", "id, label, x, y1"), options={"id": "nodeid"}
     ),
     "missing label column": Case(
-        ("nodes.csv", "no label column 'lable'", "did you mean 'label'"),
+        ("nodes.csv", "no label column 'lable'", "did you mean 'label'?"),
         options={"labels": "lable"},
     ),
     "missing text column": Case(
@@ -81,6 +91,21 @@ CASES = {
     ),
     "unknown target": Case(
         (line("edges", 2), "the target 'z'", "1 such edge in all"), edges="source,target\na,z\n"
+    ),
+    "ids written otherwise": Case(
+        (
+            line("edges", 2),
+            "no edge fits the nodes table; the first source is '1.0'",
+            "'1', '2', ...",
+            "write ids in the same way in both tables",
+            "id=..., source=..., target=...",
+        ),
+        nodes="id,x\n1,1\n2,2\n",
+        edges="source,target\n1.0,2.0\n2.0,1.0\n",
+    ),
+    "ids in another column": Case(
+        (line("edges", 2), "the first kind is 'cites'", "or name other columns"),
+        edges="kind,a,b\ncites,a,b\ncites,b,c\n",
     ),
     "negative id": Case(
         (line("edges", 3), "the target '-1'", "negative id", "drop the edges"),
@@ -174,7 +199,24 @@ CASES = {
         (line("nodes", 3), "not UTF-8", "0xe9", "save the table as UTF-8"),
         nodes="id,label,x\na,thé,1\nb,café,2\n".encode("latin-1").replace(b"th\xe9", b"tea"),
     ),
-    "UTF-16": Case((line("nodes", 1), "not UTF-8"), nodes=NODES.encode("utf-16")),
+    "UTF-16": Case(
+        ("nodes.csv: the file is no CSV", "Got UTF-16", "save the table as UTF-8"),
+        nodes=NODES.encode("utf-16"),
+    ),
+    "Excel": Case(
+        ("edges.csv: the file is no CSV", "Excel file (.xlsx)", "save the table as CSV"),
+        edges=b"PK\x03\x04\x14\x00",
+    ),
+    "a column as features": Case(
+        ("all columns that are left over, or a file", "features='x'", "leave it out"),
+        options={"features": "x"},
+    ),
+    "columns as features": Case(("features=['x', 'y1']",), options={"features": ["x", "y1"]}),
+    "letters for words": Case(
+        ("text column 'title' has no words. ", "two or more letters"),
+        nodes="id,title\na,x\nb,y\nc,z\n",
+        options={"text": "title"},
+    ),
     "column name twice": Case(
         ("nodes.csv", "the column name 'x' is there 2 times"), nodes="id,x,x\na,1,2\n"
     ),
@@ -195,7 +237,7 @@ CASES = {
         options={"text": "title"},
     ),
     "unknown that never occurs": Case(
-        ("nodes.csv", "no label in column 'label' is 'rde'", "blue, red", "did you mean 'red'"),
+        ("nodes.csv", "no label in column 'label' is 'rde'", "blue, red", "did you mean 'red'?"),
         options={"unknown": "rde"},
     ),
     "unknown without labels": Case(
@@ -282,7 +324,7 @@ def test_a_file_that_is_not_gzip(tmp_path: Path) -> None:
     edges = written(tmp_path / "edges.csv", EDGES)
     with pytest.raises(InputError) as error:
         read_tables(nodes, edges)
-    message(error, "nodes.csv.gz", "cannot be read", "gzip")
+    message(error, "nodes.csv.gz", "the file is not gzipped", "drop .gz from its name")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from openima.errors import InputError, MissingFileError
 from openima.graph.readers.anndata_file import read_anndata
 from openima.graph.readers.networkx_graph import read_networkx
@@ -48,6 +50,15 @@ FORMATS = (
     Format("PyTorch Geometric", read_pyg, (".pt",), "torch_geometric"),
     Format("AnnData", read_anndata, (".h5ad",), "anndata"),
 )
+
+
+_KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    **dict.fromkeys(("labels", "structural", "id", "text"), (str, "a text")),
+    **dict.fromkeys(("source", "target", "weight"), (str, "a text")),
+    "directed": ((bool, np.bool_), "True or False"),
+    "k": ((int, np.integer), "a whole number"),
+}
+"""What options of all formats are; formats look at the others themselves."""
 
 
 def read_graph(
@@ -107,13 +118,22 @@ def read_graph(
         "k": k,
     }
     options = {name: value for name, value in options.items() if value is not None}
+    _refuse_no_path(data, edges)
+    _refuse_other_kinds(options)
     if isinstance(data, LabelledGraph):
         _refuse_options([*(["edges"] if edges is not None else []), *options], (), "LabelledGraph")
         return data
     if not isinstance(data, str | Path):
         return _read(_format_of_object(data), data, edges, options)
     path = Path(data)
-    if edges is None and path.is_dir():
+    if path.is_dir():
+        if edges is not None:
+            raise InputError(
+                "a folder has its table of edges in it",
+                where=str(path),
+                got=f"edges={str(edges)!r} besides",
+                remedy="leave out edges, or pass the table of nodes in the folder",
+            )
         nodes_table, edges_table = find_tables(path)
         return _read(TABLES, nodes_table, edges_table, options)
     return _read(_format_of_file(path), path, edges, options)
@@ -155,7 +175,7 @@ def _format_of_file(path: Path) -> Format:
         where=str(path),
         expected=f"a folder, or a name that ends in {', '.join(_all_extensions())}",
         got=repr(path.suffix) if path.suffix else "no extension",
-        remedy="rename or convert the file",
+        remedy="save the data in one of these; a table in text may just be renamed",
     )
 
 
@@ -168,8 +188,37 @@ def _format_of_object(data: object) -> Format:
         f"a {type(data).__name__} is not a graph that can be read",
         expected="a path, a NetworkX graph, a PyG Data, an AnnData or a LabelledGraph",
         got=f"{type(data).__module__}.{type(data).__qualname__}",
-        remedy="convert it, or build it from arrays with Graph.from_edges",
+        remedy='write nodes and edges to files, nodes.to_parquet("nodes.parquet"), and pass their '
+        "paths"
+        if type(data).__name__ == "DataFrame"
+        else "convert it, or build it from arrays with Graph.from_edges",
     )
+
+
+def _refuse_no_path(data: object, edges: object) -> None:
+    """Refuse an empty path, which would be that of this folder, and edges that are no path."""
+    if isinstance(data, str) and not data:
+        raise InputError("the path of the graph is empty", remedy="name a file or a folder")
+    if edges is not None and not (isinstance(edges, str | Path) and str(edges)):
+        raise InputError(
+            "edges is not the path of a table",
+            got="an empty text" if isinstance(edges, str) else f"a {type(edges).__name__}",
+            remedy="name a file; write a table that is in memory to one, and pass its path",
+        )
+
+
+def _refuse_other_kinds(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        kind, said = _KINDS.get(name, (object, ""))
+        if not isinstance(value, kind):
+            raise InputError(
+                f"the option {name!r} has a value of another kind",
+                expected=said,
+                got=f"{type(value).__name__}, {value!r}"[:80],
+                remedy="name one column or attribute; labels of your own are y of fit"
+                if name == "labels"
+                else None,
+            )
 
 
 def _refuse_options(given: Sequence[str], known: Sequence[str], name: str) -> None:

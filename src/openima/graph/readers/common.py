@@ -76,7 +76,7 @@ def labels_from_numbers(
         )
     if array.dtype.kind == "f":
         array = np.where(np.isnan(array), UNKNOWN, array)
-    _refuse(array != np.floor(array), array, where, "a whole number")
+    _refuse((array != np.floor(array)) | np.isinf(array), array, where, "a whole number")
     _refuse(array < UNKNOWN, array, where, f"a class number, or {UNKNOWN} for unknown")
     if class_names is not None:
         names = tuple(class_names)

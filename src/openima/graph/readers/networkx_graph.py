@@ -186,8 +186,10 @@ def _numbers(pairs: Sequence[tuple[Any, Any]], where: str, owner: str) -> NDArra
                 where=where,
                 expected="a number" + (", or a list of them" if owner == "node" else ""),
                 got=repr(value)[:80],
-                remedy=f"correct it, or name other attributes of a {owner} to use"
-                + (": features=[...]" if owner == "node" else ": weight=..."),
+                remedy="correct it, name other attributes, features=[...], or say that it is the "
+                "class: labels=..."
+                if owner == "node"
+                else "correct it, or name another attribute of an edge: weight=...",
             )
         first = part.shape if first is None else first
         if part.shape != first:

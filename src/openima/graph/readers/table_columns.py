@@ -84,17 +84,27 @@ def _usual(columns: Sequence[str], *names: str) -> str | None:
 
 def _first(table: Table, free: Sequence[str], part: str) -> str:
     if not free:
-        raise _missing(table, part, None)
+        raise InputError(
+            f"no column is left to be the {part}",
+            where=str(table.path),
+            expected="a column of ids" if part == "id" else "a column for each end of an edge",
+            got=_listed(table.columns),
+            remedy="add the column, or say which one plays which part",
+        )
     return free[0]
 
 
-def _missing(table: Table, part: str, column: str | None) -> InputError:
+def _missing(table: Table, part: str, column: str) -> InputError:
     lower = {name.lower(): name for name in table.columns}
-    close = get_close_matches(column.lower(), lower, n=1) if column else []
-    more = f" and {len(table.columns) - _SHOWN} more" if len(table.columns) > _SHOWN else ""
+    close = get_close_matches(column.lower(), lower, n=1)
     return InputError(
-        f"there is no {part} column" + (f" {column!r}" if column else ""),
+        f"there is no {part} column {column!r}",
         where=str(table.path),
-        expected=f"one of the columns {', '.join(table.columns[:_SHOWN])}{more}",
-        remedy=f"did you mean {lower[close[0]]!r}" if close else f"name one of them as {part}",
+        expected=f"one of the columns {_listed(table.columns)}",
+        remedy=f"did you mean {lower[close[0]]!r}?" if close else f"name one of them as {part}",
     )
+
+
+def _listed(columns: Sequence[str]) -> str:
+    more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
+    return ", ".join(columns[:_SHOWN]) + more

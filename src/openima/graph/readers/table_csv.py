@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -24,6 +23,7 @@ from openima.graph.readers.table_base import (
     refuse_text,
     shown,
 )
+from openima.graph.readers.table_files import is_gzip, readable, refuse_others
 
 _DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon"}
 _STRANGE = "|: ^~"  # in the only name and in the only field they are likely delimiters
@@ -48,6 +48,7 @@ class CsvTable:
     @classmethod
     def open(cls, path: Path, part: Part) -> CsvTable:
         """Read the header and make out the delimiter from it and the first row."""
+        refuse_others(path)
         heads = {mark: list(islice(_records(path, mark), 2)) for mark in _DELIMITERS}
         delimiter = max(_DELIMITERS, key=lambda mark: _fit(heads[mark]))
         head = heads[delimiter]
@@ -88,7 +89,7 @@ class CsvTable:
 
     def _stream(self, types: dict[str, Any]) -> Any:
         return pa_csv.open_csv(
-            pa.input_stream(str(self.path), compression="gzip" if _is_gzip(self.path) else None),
+            pa.input_stream(str(self.path), compression="gzip" if is_gzip(self.path) else None),
             read_options=pa_csv.ReadOptions(
                 column_names=self.columns, skip_rows=self.header_line, block_size=_BLOCK
             ),
@@ -156,8 +157,9 @@ def _records(path: Path, delimiter: str) -> Iterator[Record]:
     Slow, but exact about lines and bounded in memory: for the header and for messages.
     """
     line = 0
+    csv.field_size_limit(max(csv.field_size_limit(), _BLOCK))  # a text may be long
     try:
-        with _opened(path) as lines:
+        with readable(path), _opened(path) as lines:
             reader = csv.reader(_decoded(lines, path), delimiter=delimiter)
             for record in reader:
                 start, line = line + 1, reader.line_num
@@ -171,19 +173,13 @@ def _records(path: Path, delimiter: str) -> Iterator[Record]:
         raise InputError(
             "the compressed file ends too early", where=str(path), remedy="copy or write it again"
         ) from None
-    except (OSError, zlib.error) as problem:
-        raise InputError("the file cannot be read", where=str(path), got=str(problem)) from None
 
 
 def _opened(path: Path) -> TextIO:
     """Open a file as text; bytes that are not UTF-8 stay marked for `_decoded` to find."""
-    if _is_gzip(path):
+    if is_gzip(path):
         return gzip.open(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
     return path.open("r", encoding="utf-8-sig", errors="surrogateescape", newline="")
-
-
-def _is_gzip(path: Path) -> bool:
-    return path.suffix.lower() == ".gz"
 
 
 def _decoded(lines: Iterable[str], path: Path) -> Iterator[str]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from openima.errors import InputError
-from openima.graph.readers.table_base import Table, refuse_cell
+from openima.graph.readers.table_base import Table, refuse_cell, shown
 from openima.graph.readers.table_columns import EdgeColumns
 from openima.graph.readers.table_values import trimmed
 
@@ -44,6 +44,8 @@ def read_edges(table: Table, columns: EdgeColumns, ids: Any) -> Links:
         if columns.weight is not None:
             weights.append(_checked_weights(table, batch, columns.weight, row))
         row += batch.num_rows
+    if n_astray == row > 1:
+        _refuse_all_astray(table, *first_astray, ids)
     if n_astray:
         _refuse_astray(table, *first_astray, n_astray)
     sources, targets = np.concatenate(ends, axis=1)
@@ -84,6 +86,19 @@ def _checked_weights(table: Table, batch: Any, column: str, row: int) -> NDArray
             "drop the edge, or give it a positive weight",
         )
     return weights
+
+
+def _refuse_all_astray(table: Table, row: int, column: str, ids: Any) -> None:
+    """Refuse edges none of which fits: other columns are meant, or ids are written otherwise."""
+    cell = table.locate(row, column)
+    called = ", ".join(shown(id) for id in ids[:2].to_pylist())
+    raise InputError(
+        f"no edge fits the nodes table; the first {column} is {shown(cell.value.strip())}",
+        where=cell.where,
+        expected=f"ids as in the nodes table: {called}, ...",
+        remedy="write ids in the same way in both tables, or name other columns: id=..., "
+        "source=..., target=...",
+    )
 
 
 def _refuse_astray(table: Table, row: int, column: str, n_edges: int) -> None:

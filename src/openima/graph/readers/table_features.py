@@ -62,7 +62,7 @@ def bag_of_words(
     )
     if not _words_in(texts, words.build_analyzer()):
         raise InputError(
-            f"the text column {column!r} has no words: all of it is empty",
+            f"the text column {column!r} has no words",
             where=str(table.path),
             expected="words of two or more letters",
             remedy="name another column as text, or none",

@@ -98,7 +98,7 @@ def _never_unknown(table: Table, column: str, unknown: str, written: list[str]) 
         f"no label in column {column!r} is {unknown!r}",
         where=str(table.path),
         expected=f"one of {', '.join(labels[:_SHOWN])}{more}",
-        remedy=f"did you mean {close[0]!r}"
+        remedy=f"did you mean {close[0]!r}?"
         if close
         else "leave out unknown if blanks mean unknown",
     )

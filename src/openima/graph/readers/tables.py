@@ -71,6 +71,8 @@ def read_tables(
 
     The graph is undirected unless `directed`; `Graph` says what becomes of parallel edges.
     """
+    if features is not None:
+        _refuse_columns(features)
     node_table, edge_table = _open(nodes, "nodes"), _open(edges, "edges")
     columns = node_columns(node_table, id, labels, text)
     if features is not None:
@@ -155,6 +157,17 @@ def _open(path: Path, part: Part) -> Table:
             remedy="save the table as CSV or Parquet",
         )
     return (ParquetTable if path.suffix.lower() == ".parquet" else CsvTable).open(path, part)
+
+
+def _refuse_columns(features: object) -> None:
+    """Refuse names of columns as `features`: that is a file."""
+    if not str(features).lower().endswith(".npy"):
+        raise InputError(
+            "features of tables are all columns that are left over, or a file of them",
+            expected="a name that ends in .npy",
+            got=f"features={features!r}",
+            remedy="leave it out, and drop the columns that are no features from the table",
+        )
 
 
 def _without_features(table: Table, columns: NodeColumns) -> NodeColumns:

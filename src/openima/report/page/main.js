@@ -149,7 +149,7 @@ notes();
 histogram(
   $("histograms"),
   "Confidence",
-  "Heights grow with the square root, so that a few nodes are seen beside many.",
+  "How clearly nodes are in their class, not the chance that it is the right one. Heights grow with the square root, so that a few nodes are seen beside many.",
   data.histograms.confidence,
 );
 histogram(
