@@ -21,7 +21,10 @@ from openima.methods.base import Recipe
 
 _ROOT = Path(__file__).resolve().parent.parent
 _ALWAYS = ("openima.train.trainer",)
-_WITHOUT_EFFECT = ("openima.errors", "openima.train.progress", "openima.train.checkpoint")
+_WITHOUT_EFFECT = (
+    "openima.errors",
+    *(f"openima.train.{name}" for name in ("progress", "checkpoint", "memory", "prefetch")),
+)
 
 
 def code_version(recipe: Recipe) -> str:
