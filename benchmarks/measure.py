@@ -16,10 +16,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.bound import matmul_rate, step_flops
-from benchmarks.peer import Peer
 from openima.graph.datasets import load_dataset
 from openima.graph.task import PAPER_SEEDS, Task
 from openima.methods import Recipe, get_recipe
@@ -74,6 +72,8 @@ def of_openima(task: Task, recipe: Recipe, bfloat16: bool) -> dict[str, Any]:
 
 def of_peer(task: Task, recipe: Recipe, edge_share: float, seconds: float) -> dict[str, Any]:
     """Time an epoch of the peer past the warm-up, or as many of its steps as `seconds` allow."""
+    from benchmarks.peer import Peer  # with PyTorch Geometric, whose memory is not openima's
+
     peer = Peer(task, recipe, edge_share)
     peer.prepare()
     return timed(task, recipe, peer.one_epoch(seconds))
@@ -114,6 +114,8 @@ def of_bound(task: Task, recipe: Recipe) -> dict[str, Any]:
 
 def of_profile(task: Task, recipe: Recipe) -> dict[str, Any]:
     """Say which operators the first step of the third epoch spends its time in."""
+    from torch.profiler import ProfilerActivity, profile
+
     run = Run(task, recipe)
     for _ in range(2):
         deque(run.one_epoch(), maxlen=0)

@@ -99,22 +99,26 @@ class _Attend(torch.autograd.Function):
         if maps is None:
             rows = zip(grad, _products(values, factor), heads, strict=True)
             d_weights = [edge_products(g, own, head.indptr, head.columns) for g, own, head in rows]
-            if ctx.needs_input_grad[0]:
-                turned = None if factor is None else factor.transposed(values.shape[1])
-                d_values = _to_values(grad, edges.by_source(), turned)
         else:
-            back = edges.by_source_joined() if ctx.needs_input_grad[0] else None
-            d_values, d_maps, d_weights = gradients(grad, values, maps, heads, back)
-        # Dropout, then softmax, then the bend, then the two score vectors.
+            joined = edges.by_source_joined() if ctx.needs_input_grad[0] else None
+            d_values, d_maps, d_weights = gradients(grad, values, maps, heads, joined)
         d_alpha = edges.to_alpha(d_weights)
+        del heads, d_weights  # lists of edges are large where nodes have many neighbours
+        # Dropout, then softmax, then the bend, then the two score vectors.
         mean = segment_sum(alpha * d_alpha, block.indptr)
         d_scores = d_alpha.sub_(mean.index_select(0, block.targets)).mul_(alpha)
-        raw = _raw_scores(source_scores, target_scores, block)
-        rising = d_scores if above == 1.0 else d_scores * above
-        d_scores = torch.where(raw > 0, rising, d_scores * slope)
-        back_to = block.by_source
+        falling = _raw_scores(source_scores, target_scores, block) <= 0
+        bent = d_scores * slope
+        if above != 1.0:
+            d_scores *= above
+        torch.where(falling, bent, d_scores, out=d_scores)
+        back = block.by_source
         d_target = segment_sum(d_scores, block.indptr)
-        d_source = gathered_sum(d_scores, back_to.entries, back_to.indptr)
+        d_source = gathered_sum(d_scores, back.entries, back.indptr)
+        if maps is None and ctx.needs_input_grad[0]:
+            del d_alpha, d_scores, falling, bent
+            turned = None if factor is None else factor.transposed(values.shape[1])
+            d_values = _to_values(grad, edges.by_source(), turned)
         return d_values, d_maps, d_source, d_target, None, None
 
 
