@@ -3,10 +3,16 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 
 import pytest
 
-PROGRAM = """
+from openima.graph.task import Task
+from openima.methods.base import Recipe
+from openima.train import memory
+from openima.train.trainer import train
+
+FAULTS = """
 import resource
 import torch
 from contextlib import nullcontext
@@ -26,12 +32,58 @@ print(faults(keep_freed_memory(of_any_size=True), 96), faults(nullcontext(), 96)
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these settings")
+HANDED_BACK = """
+import torch
+from openima.train import memory
+
+def handed_back(**how):  # of 192 MB that a step leaves
+    with memory.keep_freed_memory(**how) as after_step:
+        blocks = [torch.ones(24 << 18) for _ in range(8)]
+        del blocks
+        before = memory._resident()
+        after_step()
+        return (before - memory._resident()) >> 20
+
+print(handed_back())
+memory.KEPT = 128 << 20
+print(handed_back(), handed_back(of_any_size=True))
+"""
+
+glibc = pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="only glibc has these settings"
+)
+
+
+def printed(program: str) -> Iterator[int]:
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    return map(int, out.stdout.split())
+
+
+@glibc
 def test_memory_is_kept_while_training_and_handed_back_after() -> None:
-    out = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True)
-    usual, kept, after, large, not_kept, kept_too, large_after = map(int, out.stdout.split())
+    usual, kept, after, large, not_kept, kept_too, large_after = printed(FAULTS)
     assert kept < usual / 4
     assert after > usual / 4
     assert not_kept > large / 4
     assert kept_too < large / 4
     assert large_after > large / 4
+
+
+@glibc
+def test_more_than_may_be_kept_is_handed_back_after_a_step() -> None:
+    little, much, of_any_size = printed(HANDED_BACK)
+    assert abs(little) < 16
+    assert much > 160
+    assert abs(of_any_size) < 16
+
+
+@glibc
+def test_every_step_is_followed_by_a_look_at_what_it_left(
+    tiny_task: Task, tiny: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trims: list[None] = []
+    monkeypatch.setattr(memory, "KEPT", -1)
+    monkeypatch.setattr(memory, "_resident", lambda: 0)
+    monkeypatch.setattr(memory, "trim", lambda: trims.append(None))
+    train(tiny_task, tiny(batch_size=64, epochs=3), progress=False)
+    assert len(trims) == 2 * 3 + 1  # the last one when training ends

@@ -106,13 +106,14 @@ def train(
         saved.restore(run)
     epochs, last_saved = recipe.train.epochs, time.monotonic()
     with (
-        keep_freed_memory(of_any_size=recipe.train.samples),
+        keep_freed_memory(of_any_size=recipe.train.samples) as after_step,
         matmul_precision(recipe.train.precision),
         epoch_bar(recipe.title, epochs, run.n_steps, shown=progress) as bar,
     ):
         while run.epoch < epochs:
             bar.epoch(run.epoch + 1, run.rows[-1] if run.rows else {})
             for _ in run.one_epoch():
+                after_step()
                 bar.step()
             if saved is not None and time.monotonic() - last_saved >= save_every:
                 saved.write(run)
