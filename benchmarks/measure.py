@@ -10,7 +10,7 @@ import json
 import resource
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -46,7 +46,7 @@ def main() -> None:
     task = load_dataset(options.dataset, options.root).open_world_task(seed=PAPER_SEEDS[0])
     recipe = get_recipe("openima").for_dataset(options.dataset).with_settings(seed=PAPER_SEEDS[0])
     # `peer` is as it would be written; `peer-kept` borrows openima's way with freed memory.
-    with nullcontext() if options.kind == "peer" else keep_freed_memory():
+    with nullcontext() if options.kind == "peer" else keep_freed_memory() as after_step:
         if options.kind in ("peer", "peer-kept"):
             result = of_peer(task, recipe, options.edge_share, options.seconds)
         elif options.kind == "bound":
@@ -54,20 +54,29 @@ def main() -> None:
         elif options.kind == "profile":
             result = of_profile(task, recipe)
         else:
-            result = of_openima(task, recipe, bfloat16=options.kind == "bfloat16")
+            result = of_openima(task, recipe, after_step, bfloat16=options.kind == "bfloat16")
     print(json.dumps(result))
 
 
-def of_openima(task: Task, recipe: Recipe, bfloat16: bool) -> dict[str, Any]:
+def of_openima(
+    task: Task, recipe: Recipe, after_step: Callable[[], None] | None, bfloat16: bool
+) -> dict[str, Any]:
     """Train three epochs as `train` does and time the third.
 
     The second is the first with all terms of the loss, whose memory is then there to be reused.
     """
     torch.set_float32_matmul_precision("medium" if bfloat16 else "highest")
     run = Run(task, recipe)
+
+    def one_epoch() -> Iterator[None]:
+        for _ in run.one_epoch():
+            if after_step is not None:
+                after_step()
+            yield
+
     for _ in range(2):
-        deque(run.one_epoch(), maxlen=0)
-    return timed(task, recipe, run.one_epoch())
+        deque(one_epoch(), maxlen=0)
+    return timed(task, recipe, one_epoch())
 
 
 def of_peer(task: Task, recipe: Recipe, edge_share: float, seconds: float) -> dict[str, Any]:
