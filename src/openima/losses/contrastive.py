@@ -79,8 +79,9 @@ class _Repulsion(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         # z_i appears in row i and, by symmetry, in column i of the softmax.
         z, share, top = ctx.saved_tensors
+        kept, ctx.kept = ctx.kept, None  # the encoder's backward pass has use for their memory
         d_z = torch.zeros_like(z)
-        for rows, columns, tile in ctx.kept or _tiles(z, ctx.temperature, top):
+        for rows, columns, tile in _used_up(kept) if kept else _tiles(z, ctx.temperature, top):
             weighted = (share[rows, None] + share[columns]).mul_(tile)
             d_z[rows] += matmul(weighted, z[columns])
             if rows != columns:
@@ -96,7 +97,17 @@ def tiles_are_kept(z: Tensor) -> bool:
     return len(z) * (len(z) + TILE[z.device.type]) // 2 * z.element_size() <= KEPT
 
 
-def _tiles(z: Tensor, temperature: float, top: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
+_Tile = tuple[slice, slice, Tensor]
+
+
+def _used_up(tiles: list[_Tile]) -> Iterator[_Tile]:
+    """Yield tiles and keep no hold of them."""
+    tiles.reverse()
+    while tiles:
+        yield tiles.pop()
+
+
+def _tiles(z: Tensor, temperature: float, top: Tensor) -> Iterator[_Tile]:
     """Yield exp(z_i . z_j / t - top), zero for i = j, for tiles on and above the diagonal."""
     scaled = z / temperature
     size = TILE[z.device.type]

@@ -71,7 +71,10 @@ _dropout: Callable[..., Tensor] = _Dropout.apply
 
 
 def elu_dropout_(x: Tensor, p: float, generator: torch.Generator | None) -> Tensor:
-    """Apply ELU and then dropout in place, keeping one copy of the result for the gradient."""
+    """Apply ELU and then dropout in place, keeping one copy of the result for the gradient.
+
+    The gradient that comes back is overwritten as well: it must be nobody else's.
+    """
     if generator is None or p == 0.0:
         return F.elu_(x)
     return _elu_dropout(x, keep_mask(x.shape, p, generator), 1.0 / (1.0 - p))
@@ -91,8 +94,9 @@ class _EluDropout(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         # Where a value y of ELU was kept, the slope is 1 for y > 0 and y + 1 below.
         out, mask = ctx.saved_tensors
-        d_x = masked(grads[0], mask, ctx.scale)
-        for part, value in _parts(d_x, out):
+        d_x = grads[0].contiguous()
+        for part, value, kept in _parts(d_x, out, mask):
+            part.mul_(kept.view(torch.uint8).to(part.dtype).mul_(ctx.scale))
             part.mul_((value * (1.0 / ctx.scale)).clamp_(max=0.0).add_(1.0))
         return d_x, None, None
 

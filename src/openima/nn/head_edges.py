@@ -54,17 +54,18 @@ class HeadEdges:
             weights = alpha if mask is None else masked(alpha, mask, self.scale)
             return Csr(back.indptr * n_heads, columns, weights.reshape(-1))
         kept, indptr = places(mask), counts_before(mask).index_select(0, back.indptr * n_heads)
-        return Csr(indptr, columns.index_select(0, kept), self._scaled(alpha, kept))
+        values = alpha.view(-1).index_select(0, kept).mul_(self.scale)
+        return Csr(indptr, columns.index_select(0, kept), values)
 
     def to_alpha(self, d_weights: list[Tensor]) -> Tensor:
         """Turn a gradient of the weights in `by_target` into one of `alpha`, (E, H)."""
         if self.mask is None or not self._listed:
             stacked = torch.stack(d_weights).t().contiguous()
             return stacked if self.mask is None else masked(stacked, self.mask, self.scale)
-        kept = places(self.mask.t().contiguous())
-        d_alpha = self.alpha.new_zeros(self.alpha.numel())
-        d_alpha[kept] = torch.cat(d_weights).mul_(self.scale)
-        return d_alpha.view(self.alpha.shape[::-1]).t().contiguous()
+        d_alpha = torch.zeros_like(self.alpha)
+        for h, of_head in enumerate(d_weights):
+            d_alpha[places(self.mask[:, h].contiguous()), h] = of_head.mul_(self.scale)
+        return d_alpha
 
     def _in_order_of_sources(self) -> tuple[Tensor, Tensor | None]:
         order = self.block.by_source.entries
@@ -78,17 +79,10 @@ class HeadEdges:
         if mask is None or not self._listed:
             weights = alpha if mask is None else masked(alpha, mask, self.scale)
             return [Csr(indptr, columns, weight) for weight in weights.t().contiguous()]
-        n_edges = len(columns)
-        mask = mask.t().contiguous()
-        kept, before = places(mask), counts_before(mask)
-        values = self._scaled(alpha.t().contiguous(), kept)
-        heads, stop = [], 0
-        for head in range(alpha.shape[1]):
-            borders = before.index_select(0, indptr + head * n_edges)
-            start, stop = stop, int(borders[-1])
-            own = kept[start:stop] - head * n_edges
-            heads.append(Csr(borders - start, columns.index_select(0, own), values[start:stop]))
+        heads = []
+        for h in range(alpha.shape[1]):  # one after the other, as their lists are large
+            of_head = mask[:, h].contiguous()
+            kept, before = places(of_head), counts_before(of_head)
+            values = alpha[:, h].index_select(0, kept).mul_(self.scale)
+            heads.append(Csr(before.index_select(0, indptr), columns.index_select(0, kept), values))
         return heads
-
-    def _scaled(self, alpha: Tensor, kept: Tensor) -> Tensor:
-        return alpha.view(-1).index_select(0, kept).mul_(self.scale)
