@@ -12,14 +12,13 @@ from pathlib import Path
 KEPT = 768 << 20
 """Bytes of freed memory that may be kept: what a step on most of the paper's graphs leaves."""
 
+SMALL = 48 << 20
+"""Bytes for which nothing is handed back: to clear it again would cost a small graph a tenth."""
+
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4  # numbers of glibc's mallopt
 _WHILE_TRAINING = {_TRIM_THRESHOLD: 2**31 - 1, _MMAP_THRESHOLD: 32 << 20}
 _OF_ANY_SIZE = {**_WHILE_TRAINING, _MMAP_MAX: 0}
 _USUAL = {_TRIM_THRESHOLD: 128 << 10, _MMAP_THRESHOLD: 128 << 10, _MMAP_MAX: 65536}
-
-
-SMALL = 48 << 20
-"""Bytes for which nothing is handed back: to clear it again would cost a small graph a tenth."""
 
 
 def trim(before: int = SMALL) -> None:
